@@ -1,0 +1,46 @@
+# `make run` is the main job, `make test` the tests. Both build the virtual environment when it is missing or old.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast test-ray test-cluster lint types bench clean install
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+install: $(READY) ## the virtual environment with all that is needed
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(READY) ## embedded cluster on 127.0.0.1:1995, sample backfill, three searches; Ctrl-C stops it
+	@exec $(BIN)/evercore up --demo
+
+test: $(READY) ## all tests of the main job: fast ones, Ray, a whole server
+	$(BIN)/python -m pytest tests
+
+test-fast: $(READY) ## the tests that need neither Ray nor a server
+	$(BIN)/python -m pytest tests -m 'not ray and not cluster'
+
+test-ray: $(READY) ## the Ray Data jobs on a local Ray session
+	$(BIN)/python -m pytest tests -m ray
+
+test-cluster: $(READY) ## `evercore up` as a person starts it
+	$(BIN)/python -m pytest tests -m cluster
+
+lint: $(READY) ## ruff
+	$(BIN)/ruff check .
+
+types: $(READY) ## mypy --strict
+	$(BIN)/mypy
+
+bench: $(READY) ## the measured figures; see benchmarks/README.md
+	$(BIN)/python -m benchmarks.run
+
+clean: ## remove the virtual environment and all caches; your data under .evercore stays
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

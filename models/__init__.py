@@ -1,0 +1,1 @@
+"""What thinks: embedding engines, their batching and caching, token counting, and the seams of the other models."""

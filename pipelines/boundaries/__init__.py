@@ -1,0 +1,1 @@
+"""Where one topic ends and the next begins."""

@@ -1,0 +1,1 @@
+"""Where memories live: records, ids, filters, and the ports that every backend implements."""

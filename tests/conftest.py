@@ -1,0 +1,24 @@
+"""Fixtures that many suites share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.tools import Tools
+from storage.sqlite.backend import SqliteBackend
+from tests.support.tools import backend_in, tools_over
+
+
+@pytest.fixture
+async def backend(tmp_path: Path) -> AsyncIterator[SqliteBackend]:
+    opened = backend_in(tmp_path / "data")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def tools(backend: SqliteBackend) -> Tools:
+    return await tools_over(backend)
