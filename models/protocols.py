@@ -26,6 +26,11 @@ class ModelIdentity:
     dimension: int
     query_instruction: str = ""
 
+    @property
+    def space(self) -> str:
+        """Name of the vector space: what is stored with an index and must agree at query time."""
+        return f"{self.id}@{self.revision}"
+
 
 @runtime_checkable
 class Embedder(Protocol):

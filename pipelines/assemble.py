@@ -26,7 +26,7 @@ async def tools_of(backend: Backend, embedder: Embedder, pipeline: PipelineSetti
     """The tools of one tenant over what is already open; the first ones make the vector index for their model."""
     stores = backend.tenant(tenant_id)
     identity = embedder.identity
-    await stores.documents.add_generation("vector", model_id=identity.id, dimension=identity.dimension, first=True)
+    await stores.documents.add_generation("vector", model_id=identity.space, dimension=identity.dimension, first=True)
     return Tools(
         stores=stores, embedder=embedder, detector=CohesionDetector(gap_minutes=pipeline.boundary_gap_minutes),
         extractor=ExtractiveExtractor(), settings=pipeline,

@@ -80,5 +80,5 @@ async def embed_and_index(stores: TenantStores, embedder: Embedder, rows: Sequen
     if chosen:
         vectors = await embedder.embed_documents([row.embedding_text for row in chosen])
         made = {row.id: vector for row, vector in zip(chosen, vectors, strict=True)}
-    await index_rows(stores, rows, made, model_id=embedder.identity.id)
+    await index_rows(stores, rows, made, model_id=embedder.identity.space)
     return len(made)

@@ -39,7 +39,7 @@ class WindowReport:
     memories: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
     embedded: int = 0
-    """Texts asked of the embedder."""
+    """Texts that were embedded; the same text in one MemCell counts once."""
     people: set[str] = field(default_factory=set)
     """Whose profiles may have changed."""
 
@@ -177,10 +177,10 @@ async def _build(tools: Tools, cell: MemCell, known: Cut) -> WindowReport:
     made = await tools.embedder.embed_documents(texts)
     rows: list[Row] = [*messages, *memories]
     by_id = {row.id: vector for row, vector in zip(rows, [*vectors, *made], strict=True)}
-    await index_rows(tools.stores, rows, by_id, model_id=tools.embedder.identity.id)
+    await index_rows(tools.stores, rows, by_id, model_id=tools.embedder.identity.space)
     await documents.finish_memcell(cell)
     people = {item["user_id"] for item in (cell.result or {})["profile"]}
     return WindowReport(
         messages=len(messages), memcells=1, memories=Counter(str(memory.memory_type) for memory in memories),
-        skipped=skipped, embedded=len(messages) + len(texts), people=people,
+        skipped=skipped, embedded=len(messages) + len(set(texts)), people=people,
     )  # fmt: skip

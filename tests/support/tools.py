@@ -23,7 +23,7 @@ async def tools_over(backend: SqliteBackend, *, tenant: str = TENANT, **settings
     pipeline = PipelineSettings(_env_file=None, **settings)  # type: ignore[call-arg,arg-type]
     stores = backend.tenant(tenant)
     identity = BagOfCharacters.identity
-    await stores.documents.add_generation("vector", model_id=identity.id, dimension=identity.dimension, first=True)
+    await stores.documents.add_generation("vector", model_id=identity.space, dimension=identity.dimension, first=True)
     return Tools(
         stores=stores, embedder=BagOfCharacters(), detector=CohesionDetector(gap_minutes=pipeline.boundary_gap_minutes),
         extractor=ExtractiveExtractor(), settings=pipeline,

@@ -1,0 +1,1 @@
+"""Each published figure is one runnable file here; see README.md beside this file."""
