@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-ray test-cluster lint types bench clean install
+.PHONY: help run test test-fast test-ray test-cluster lint types bench clean constraints install
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,6 +40,12 @@ types: $(READY) ## mypy --strict
 
 bench: $(READY) ## the measured figures; see benchmarks/README.md
 	$(BIN)/python -m benchmarks.run
+
+constraints: ## write constraints.txt anew from the newest versions that pyproject.toml allows
+	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	build/constraints/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	{ echo "# The versions that the tests run with; made by 'make constraints'."; \
+	  build/constraints/bin/python -m pip freeze --exclude-editable; } > constraints.txt
 
 clean: ## remove the virtual environment and all caches; your data under .evercore stays
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .pytest_cache

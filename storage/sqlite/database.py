@@ -55,6 +55,8 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a connection that sees the last committed state."""
+        if self._closed:
+            raise StoreError(f"{self.path} is closed")
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Work[T]) -> T:

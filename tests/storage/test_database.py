@@ -28,8 +28,9 @@ async def test_writes_share_commits_and_fail_alone(tmp_path: Path) -> None:
     assert sum(isinstance(o, StoreError) for o in outcomes) == 40
     assert (await database.read(lambda c: c.execute("SELECT count(*) FROM t").fetchone()))[0] == 40
     await database.close()
-    with pytest.raises(StoreError, match="closed"):
-        await database.write(table)
+    for use in (database.write, database.read):
+        with pytest.raises(StoreError, match="closed"):
+            await use(table)
 
 
 async def test_readers_cannot_write(tmp_path: Path) -> None:

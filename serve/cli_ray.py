@@ -1,0 +1,133 @@
+"""A Ray of our own for one command, or the one of a running server. It leaves no process and no file behind.
+
+`serve.ray_environment` must have been called before this module is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+from ray._private import worker
+from ray._private.ray_logging import global_worker_stdstream_dispatcher
+
+from primitives.errors import UnavailableError
+from serve.configuration import Settings
+from serve.instance import RunningServer
+
+NAMESPACE = "evercore"
+FOLDER_PREFIX = "evc-"
+OWNER_FILE = "owner.pid"
+STOP_SECONDS = 15.0
+
+logger = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def own_ray(settings: Settings) -> Iterator[str]:
+    """Start a local Ray and yield its address; everything of it is gone when the block ends."""
+    folder = _own_folder()
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    started: list[psutil.Process] = []
+    try:
+        _start(settings, folder)
+        _silence_workers()
+        yield str(ray.get_runtime_context().gcs_address)
+    finally:
+        started = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
+        ray.shutdown()
+        _end(started)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_folder() -> str:
+    """A folder for this Ray. Those that killed processes left are removed on the way.
+
+    Sockets of Ray lie in it, and a socket's path may have 107 characters only, so it is under /tmp.
+    """
+    for left in Path("/tmp").glob(f"{FOLDER_PREFIX}*"):
+        try:
+            if not psutil.pid_exists(int((left / OWNER_FILE).read_text())):
+                shutil.rmtree(left, ignore_errors=True)
+        except (OSError, ValueError):
+            continue  # somebody else's, or being made or removed right now
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp")
+    (Path(folder) / OWNER_FILE).write_text(str(os.getpid()))
+    return folder
+
+
+def _start(settings: Settings, folder: str) -> None:
+    try:
+        with _quiet():
+            ray.init(
+                address="local",
+                num_cpus=max(2, os.cpu_count() or 1),
+                include_dashboard=False,
+                object_store_memory=settings.serve.evercore_object_store_bytes,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=folder,
+            )
+    except (RuntimeError, OSError, ValueError) as fault:
+        raise UnavailableError(
+            f"Ray did not start: {str(fault).splitlines()[0]}", hint="`evercore doctor` checks what it needs."
+        ) from fault
+
+
+@contextlib.contextmanager
+def ray_of(server: RunningServer, settings: Settings) -> Iterator[str]:
+    """Connect to the Ray of a running server."""
+    try:
+        with _quiet():
+            ray.init(address=server.ray_address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError) as fault:
+        raise UnavailableError(
+            f"cannot reach the Ray of the running server at {server.ray_address}: {fault}",
+            hint="`evercore status` shows the server; `evercore down` stops it.",
+        ) from fault
+    _silence_workers()
+    try:
+        yield server.ray_address
+    finally:
+        ray.shutdown()
+
+
+def _silence_workers() -> None:
+    """Ray prints what its system processes report to standard output, where --json has one document and nothing else.
+
+    Everything of it stands in Ray's log files too. There is no public switch: log_to_driver leaves these messages on.
+    """
+    worker.print_to_stdstream = _say_nothing
+    global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    """In place of Ray's printing."""
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray warns of its own future defaults while it starts; none of that is for a user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Wait for the processes that this Ray had, and kill those that stay, by their ids."""
+    _, alive = psutil.wait_procs(processes, timeout=STOP_SECONDS)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            logger.warning("process %d of Ray did not end and is killed", process.pid)
+            process.kill()
+    psutil.wait_procs(alive, timeout=5)

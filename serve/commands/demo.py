@@ -1,0 +1,83 @@
+"""`evercore up --demo`: the sample chats become memories, and three searches find something in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from primitives.errors import InvalidInputError
+from serve.commands.client import ServerClient
+from serve.commands.output import console
+from serve.commands.search import print_hits
+from serve.configuration import Settings
+from serve.instance import RunningServer
+
+SEARCHES = "searches.json"
+SHOWN_HITS = 3
+
+
+def run_demo(settings: Settings, server: RunningServer, samples: Path) -> None:
+    """Backfill the samples (again: nothing is stored twice) and search them over HTTP."""
+    groups, solos = sample_files(samples)
+    console.print(f"\n[bold]Backfill of the sample chats in {escape(str(samples))}[/]")
+    _backfill(settings, groups, user=None)
+    for path in solos:
+        _backfill(settings, [path], user=person_of(path))
+    searches = json.loads((samples / SEARCHES).read_text(encoding="utf-8"))
+    with ServerClient(server, settings.serve) as client:
+        for search in searches:
+            _search(client, search)
+
+
+def sample_files(samples: Path) -> tuple[list[Path], list[Path]]:
+    """Group chats, and talks of one person with an assistant."""
+    groups, solos = sorted(samples.glob("group_*.jsonl")), sorted(samples.glob("solo_*.jsonl"))
+    if not groups or not solos or not (samples / SEARCHES).is_file():
+        raise InvalidInputError(
+            f"no sample chats in {samples}", hint="Run it in the project's folder, or give --samples."
+        )
+    return groups, solos
+
+
+def person_of(path: Path) -> str:
+    """Whose talk it is: the sender of its first message that is not the assistant's."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            message = json.loads(line)
+            if message["role"] == "user":
+                return str(message["sender"])
+    raise InvalidInputError(f"{path} has no message of a person")
+
+
+def _backfill(settings: Settings, paths: list[Path], *, user: str | None) -> None:
+    from pipelines.jobs.backfill import run_backfill
+    from pipelines.jobs.progress import RichProgress
+    from pipelines.jobs.request import BackfillRequest
+
+    request = BackfillRequest(paths=paths, user=user, tenant=settings.storage.evercore_tenant)
+    with RichProgress(console) as progress:
+        report = run_backfill(
+            request,
+            storage=settings.storage,
+            models=settings.models,
+            pipeline=settings.pipeline,
+            progress=progress,
+        )
+    console.print(report)
+
+
+def _search(client: ServerClient, search: dict[str, Any]) -> None:
+    body = {
+        "query": search["query"],
+        "method": search["method"],
+        "memory_types": ["episodic_memory", "atomic_fact", "raw_message"],
+        "filters": search["owner"],
+        "top_k": SHOWN_HITS,
+    }
+    data = client.call("POST", "/api/v1/memories/search", body)
+    owner = ", ".join(f"{name} {value}" for name, value in search["owner"].items())
+    console.print(f"\n[bold cyan]{escape(search['query'])}[/]  [dim]({escape(owner)})[/]")
+    print_hits(data, most=SHOWN_HITS)
