@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pipelines.profiles import refresh_profiles
 from pipelines.tools import Tools
-from pipelines.window import WindowReport, build_window
+from pipelines.window import WindowReport, build_conversation
 from primitives.clock import now_ms
 from primitives.errors import ConflictError
 
@@ -29,7 +29,7 @@ async def flush(tools: Tools, conversations: Sequence[str], *, wait_s: float) ->
     """
     total = WindowReport()
     for conversation_id in conversations:
-        total.add(await build_window(tools, conversation_id, None, wait_s=wait_s))
+        total.add(await build_conversation(tools, conversation_id, wait_s=wait_s))
     if total.people:
         await refresh_profiles(tools, sorted(total.people))
     return FlushReport(

@@ -23,7 +23,7 @@ from pipelines.windows import plan_windows, span_of
 from primitives.clock import now_ms
 from primitives.errors import ConflictError, NotFoundError
 from storage.ids import memcell_id
-from storage.ports import Lease, Row, Span
+from storage.ports import Row, Span
 from storage.records import MemCell, Memory, Message
 
 TRIES = 5
@@ -56,24 +56,49 @@ def conversation_lease(conversation_id: str) -> str:
     return f"conversation:{conversation_id}"
 
 
-async def build_window(tools: Tools, conversation_id: str, span: Span | None, *, wait_s: float) -> WindowReport:
-    """Cut what is pending inside the span (None: the whole conversation, window by window) and build it.
+async def build_window(tools: Tools, conversation_id: str, span: Span, *, wait_s: float) -> WindowReport:
+    """Cut what is pending inside the span and build it, with what an earlier attempt cut there and did not finish.
 
-    ConflictError where somebody else holds the conversation for longer than `wait_s` seconds. What an earlier attempt
-    cut and did not finish is built too.
+    The conversation's lease is held for the commit only, so windows of one conversation run side by side.
+    ConflictError where somebody else holds it for longer than `wait_s` seconds.
+    """
+    for attempt in range(TRIES):
+        cuts = await find_topics(tools, conversation_id, span)
+        try:
+            async with held(tools.stores.leases, conversation_lease(conversation_id), wait_s=wait_s) as lease:
+                await tools.stores.documents.commit_cut([one.cell for one in cuts], lease=lease)
+            break
+        except ConflictError:
+            if attempt == TRIES - 1:
+                raise
+    report = await build_all(tools, cuts)
+    report.add(await build_all(tools, await _left_in(tools, conversation_id, span)))
+    return report
+
+
+async def _left_in(tools: Tools, conversation_id: str, span: Span) -> list[Cut]:
+    """Unfinished MemCells that begin inside the span."""
+    documents = tools.stores.documents
+    cells = {cell.message_keys[0]: cell for cell in await documents.unfinished_memcells(
+        conversation_id=conversation_id, limit=10_000)}  # fmt: skip
+    firsts = await documents.messages(list(cells))
+    return [Cut(cells[m.id]) for m in firsts if span.first <= (m.order_time, m.place, m.id) <= span.last]
+
+
+async def build_conversation(tools: Tools, conversation_id: str, *, wait_s: float) -> WindowReport:
+    """Cut and build all that is pending, window by window, under the conversation's lease; then what was left before.
+
+    ConflictError where somebody else holds the conversation for longer than `wait_s` seconds.
     """
     report = WindowReport()
+    documents = tools.stores.documents
     async with held(tools.stores.leases, conversation_lease(conversation_id), wait_s=wait_s) as lease:
-        spans = [span]
-        if span is None:
-            outline = await tools.stores.documents.outline(conversation_id)
-            spans = [span_of(window) for window in plan_windows(outline, tools.settings)]
-        for part in spans:
-            cells = await cut(tools, conversation_id, part, lease=lease)
-            report.add(await build_all(tools, cells))
-    leftover = await tools.stores.documents.unfinished_memcells(conversation_id=conversation_id, limit=10_000)
-    if leftover:
-        report.add(await build_all(tools, [Cut(cell) for cell in leftover]))
+        for window in plan_windows(await documents.outline(conversation_id), tools.settings):
+            cuts = await find_topics(tools, conversation_id, span_of(window))
+            await documents.commit_cut([one.cell for one in cuts], lease=lease)
+            report.add(await build_all(tools, cuts))
+    left = await documents.unfinished_memcells(conversation_id=conversation_id, limit=10_000)
+    report.add(await build_all(tools, [Cut(cell) for cell in left]))
     return report
 
 
@@ -94,8 +119,8 @@ class Cut:
     vectors: NDArray[np.float32] | None = None
 
 
-async def cut(tools: Tools, conversation_id: str, span: Span | None, *, lease: Lease) -> list[Cut]:
-    """Find the topics of the pending messages of one window and commit them as MemCells."""
+async def find_topics(tools: Tools, conversation_id: str, span: Span) -> list[Cut]:
+    """The topics of the pending messages of one window, as MemCells that are not committed yet."""
     documents = tools.stores.documents
     conversation = await documents.conversation(conversation_id)
     if conversation is None:
@@ -110,7 +135,6 @@ async def cut(tools: Tools, conversation_id: str, span: Span | None, *, lease: L
         cell = _memcell(messages[start:end], epoch=conversation.epoch, detector=tools.detector.name)
         cuts.append(Cut(cell, messages[start:end], vectors[start:end]))
         start = end
-    await documents.commit_cut([one.cell for one in cuts], lease=lease)
     return cuts
 
 

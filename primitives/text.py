@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import cast
 
 CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{CJK}]+")
@@ -187,12 +188,17 @@ STOP_WORDS = frozenset(
 
 
 @cache
-def _segmenter() -> Any:
-    import jieba
+def _segmenter() -> Callable[[str], Iterable[str]]:
+    """rjieba gives exactly jieba's words (tests compare them) ten times faster; jieba stands in where it has no wheel."""
+    try:
+        import rjieba
+    except ImportError:
+        import jieba
 
-    jieba.setLogLevel(logging.WARNING)
-    jieba.initialize()
-    return jieba
+        jieba.setLogLevel(logging.WARNING)
+        jieba.initialize()
+        return cast(Callable[[str], Iterable[str]], jieba.cut_for_search)
+    return cast(Callable[[str], Iterable[str]], rjieba.cut_for_search)
 
 
 def storable(text: str) -> str:
@@ -223,7 +229,7 @@ def words(text: str) -> list[str]:
     out: list[str] = []
     for run in _WORD.findall(fold(storable(text))):
         if _CJK_RUN.fullmatch(run):
-            out.extend(_segmenter().cut_for_search(run))
+            out.extend(_segmenter()(run))
         else:
             out.extend(_mixed(run))
     return out
@@ -234,7 +240,7 @@ def _mixed(run: str) -> list[str]:
     parts: list[str] = []
     for piece in re.findall(f"[{CJK}]+|[^{CJK}]+", run):
         if _CJK_RUN.fullmatch(piece):
-            parts.extend(_segmenter().cut_for_search(piece))
+            parts.extend(_segmenter()(piece))
         else:
             parts.append(piece.replace("'", "").replace("’", ""))
     return parts

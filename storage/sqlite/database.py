@@ -50,7 +50,7 @@ class Database:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA temp_store=MEMORY")
-        connection.execute("PRAGMA cache_size=-32768")
+        connection.execute("PRAGMA cache_size=-8192")
         return connection
 
     async def read(self, work: Work[T]) -> T:

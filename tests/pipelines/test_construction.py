@@ -22,7 +22,8 @@ from pipelines.indexing import entry_of
 from pipelines.leasing import held
 from pipelines.maintenance import sweep, verify
 from pipelines.tools import Tools
-from pipelines.window import build_window, conversation_lease
+from pipelines.window import build_conversation, build_window, conversation_lease
+from pipelines.windows import plan_windows, span_of
 from primitives.errors import ConflictError, EverCoreError, StaleEpochError
 from storage.filters import parse, scope_of
 from storage.ids import Owner
@@ -247,12 +248,12 @@ async def test_a_held_conversation_is_a_conflict(tools: Tools) -> None:
     await add(tools, rows)
     async with held(tools.stores.leases, conversation_lease(rows[0].conversation_id), wait_s=0):
         with pytest.raises(ConflictError):
-            await build_window(tools, rows[0].conversation_id, None, wait_s=0.05)
+            await build_conversation(tools, rows[0].conversation_id, wait_s=0.05)
         assert (
             await flush_idle(replace(tools, settings=tools.settings.model_copy(update={"idle_flush_minutes": 1e-9})))
             == 0
         )
-    await build_window(tools, rows[0].conversation_id, None, wait_s=0.05)
+    await build_conversation(tools, rows[0].conversation_id, wait_s=0.05)
 
 
 async def test_hard_limits_hold(backend: SqliteBackend) -> None:
@@ -371,3 +372,31 @@ async def test_extraction_that_answers_otherwise_the_second_time(tools: Tools) -
     scope = scope_of(parse({"user_id": "u1"}), [str(MemoryType.EPISODE)])
     (episode,), _ = await tools.stores.documents.page(scope, offset=0, limit=5)
     assert episode.subject == "answer 0"  # type: ignore[union-attr]
+
+
+async def test_windows_of_one_conversation_side_by_side_beside_a_flush(backend: SqliteBackend) -> None:
+    tools = await tools_over(backend, memcell_hard_message_limit=10)
+    rows = chat(100)
+    await add(tools, rows)
+    conversation = rows[0].conversation_id
+    windows = plan_windows(await tools.stores.documents.outline(conversation), tools.settings)
+    spans = [span_of(window) for window in windows]
+    runs = [build_window(tools, conversation, span, wait_s=30) for span in [*spans, *spans]]
+    await asyncio.gather(*runs, flush(tools, [conversation], wait_s=30))
+    await assert_whole(tools, 100)
+
+
+async def test_a_window_finishes_what_an_earlier_attempt_cut_in_it_alone(tools: Tools) -> None:
+    rows = chat(40)
+    await add(tools, rows)
+    outline = await tools.stores.documents.outline(rows[0].conversation_id)
+    first, second = span_of(outline[:18]), span_of(outline[18:])
+    for span in (first, second):
+        with pytest.raises(Killed):
+            await build_window(crashing(tools, "save_result", "before", 1), rows[0].conversation_id, span, wait_s=1)
+    before = len(await tools.stores.documents.unfinished_memcells())
+    done = await build_window(tools, rows[0].conversation_id, first, wait_s=1)
+    assert 0 < done.memcells < before
+    assert len(await tools.stores.documents.unfinished_memcells()) == before - done.memcells
+    await build_window(tools, rows[0].conversation_id, second, wait_s=1)
+    await assert_whole(tools, 40)

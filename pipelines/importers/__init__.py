@@ -1,0 +1,1 @@
+"""Chat importers, one file a format; `registry` finds them by themselves."""
