@@ -20,6 +20,8 @@ class Incoming:
     """Milliseconds since 1970, UTC; None where the source has no time."""
     message_id: str | None = None
     content_items: tuple[dict[str, Any], ...] = ()
+    owner_user_id: str | None = None
+    """Whose talk with an assistant it is, where the source says so."""
 
 
 @dataclass(frozen=True)

@@ -78,12 +78,15 @@ class Ownership:
     user: str | None = None
     group: str | None = None
 
-    def of(self, conversation: str) -> tuple[Owner, str | None]:
-        """Owner and session of a conversation."""
+    def of(self, incoming: Incoming) -> tuple[Owner, str | None]:
+        """Owner and session of a message: what the person who imports said goes before what the source says."""
+        conversation = storable(incoming.conversation)
         if self.user is not None:
             return Owner.user(self.user), conversation
         if self.group is not None:
             return Owner.group(self.group), conversation
+        if incoming.owner_user_id is not None:
+            return Owner.user(incoming.owner_user_id), conversation
         if self.rule == "user":
             raise InvalidInputError(
                 "these conversations belong to a person, and nobody said to whom",
@@ -96,7 +99,9 @@ def refusal(incoming: Incoming, *, max_bytes: int) -> str | None:
     """Why a message cannot be stored; None where it can."""
     if len(incoming.text) * 4 > max_bytes and len(storable(incoming.text).encode()) > max_bytes:
         return f"text over {max_bytes} bytes"
-    for name, value in (("conversation", incoming.conversation), ("sender", incoming.sender_id)):
+    named = [("conversation", incoming.conversation), ("sender", incoming.sender_id)]
+    named += [("user_id", incoming.owner_user_id)] if incoming.owner_user_id is not None else []
+    for name, value in named:
         if (fault := _repeated(name, value)) is not None:
             return fault
     return _identifier("message id", incoming.message_id) if incoming.message_id is not None else None
@@ -121,7 +126,7 @@ def to_messages(
     """The messages of an import."""
     made = []
     for item in placed:
-        owner, session_id = ownership.of(storable(item.incoming.conversation))
+        owner, session_id = ownership.of(item.incoming)
         made.append(message_fields(item, owner, session_id, tenant_id, online=False))
     return _counted(made, imported_at)
 

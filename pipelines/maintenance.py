@@ -17,7 +17,7 @@ from storage.ports import Index
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-RUNNING_MS = 60_000
+RUNNING_MS = 300_000
 """Work younger than this is somebody's who may still be at it."""
 SCAN = 5_000
 BATCH = 256

@@ -28,6 +28,8 @@ def prepare_environment(data_dir: Path) -> None:
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray's own processes report to their log files; on the terminal their lines only alarm.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"] = CALLBACK
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     for name in ONE_THREAD:

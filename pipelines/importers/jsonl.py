@@ -1,4 +1,8 @@
-"""JSON lines: one message a line, under any of the usual field names."""
+"""JSON lines: one message a line, under any of the usual field names.
+
+A line with a role and a `user_id` belongs to that person's talk with an assistant; the role tells it from a chat of
+several people, in which a `user_id` is nothing but the sender.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "ts", "date", "created_at"),
     "message_id": ("message_id", "id"),
     "role": ("role",),
+    "user": ("user_id",),
 }
 ROLES = ("user", "assistant", "system", "tool")
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -107,7 +112,9 @@ class _Reader:
         if not text.strip():
             return Rejected("blank text", where, skipped=True)
         role, sender = str(_find(row, "role", fields) or "").lower(), _find(row, "sender", fields)
-        sender_id = _name(sender) or role
+        person = _name(_find(row, "user", fields))
+        owner = person if person and role in ("user", "assistant") else None
+        sender_id = _name(sender) or role or person
         if not sender_id:
             return Rejected("no sender", where, sample=_sample(row))
         if role not in ROLES:
@@ -116,7 +123,7 @@ class _Reader:
         return Incoming(
             conversation=conversation, sender_id=sender_id, sender_name=storable(str(label or "")), text=text, role=role,
             timestamp=moment(_find(row, "time", fields), self._zone, where=where),
-            message_id=_name(_find(row, "message_id", fields)) or None, content_items=parts,
+            message_id=_name(_find(row, "message_id", fields)) or None, content_items=parts, owner_user_id=owner,
         )  # fmt: skip
 
 

@@ -21,43 +21,31 @@ SHOWN_HITS = 3
 
 def run_demo(settings: Settings, server: RunningServer, samples: Path) -> None:
     """Backfill the samples (again: nothing is stored twice) and search them over HTTP."""
-    groups, solos = sample_files(samples)
+    files = sample_files(samples)
     console.print(f"\n[bold]Backfill of the sample chats in {escape(str(samples))}[/]")
-    _backfill(settings, groups, user=None)
-    for path in solos:
-        _backfill(settings, [path], user=person_of(path))
+    _backfill(settings, files)
     searches = json.loads((samples / SEARCHES).read_text(encoding="utf-8"))
     with ServerClient(server, settings.serve) as client:
         for search in searches:
             _search(client, search)
 
 
-def sample_files(samples: Path) -> tuple[list[Path], list[Path]]:
-    """Group chats, and talks of one person with an assistant."""
-    groups, solos = sorted(samples.glob("group_*.jsonl")), sorted(samples.glob("solo_*.jsonl"))
-    if not groups or not solos or not (samples / SEARCHES).is_file():
+def sample_files(samples: Path) -> list[Path]:
+    """Group chats, and talks of one person with an assistant, whose lines name that person."""
+    files = sorted(samples.glob("*.jsonl"))
+    if not files or not (samples / SEARCHES).is_file():
         raise InvalidInputError(
             f"no sample chats in {samples}", hint="Run it in the project's folder, or give --samples."
         )
-    return groups, solos
+    return files
 
 
-def person_of(path: Path) -> str:
-    """Whose talk it is: the sender of its first message that is not the assistant's."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            message = json.loads(line)
-            if message["role"] == "user":
-                return str(message["sender"])
-    raise InvalidInputError(f"{path} has no message of a person")
-
-
-def _backfill(settings: Settings, paths: list[Path], *, user: str | None) -> None:
+def _backfill(settings: Settings, paths: list[Path]) -> None:
     from pipelines.jobs.backfill import run_backfill
     from pipelines.jobs.progress import RichProgress
     from pipelines.jobs.request import BackfillRequest
 
-    request = BackfillRequest(paths=paths, user=user, tenant=settings.storage.evercore_tenant)
+    request = BackfillRequest(paths=paths, tenant=settings.storage.evercore_tenant)
     with RichProgress(console) as progress:
         report = run_backfill(
             request,

@@ -154,3 +154,12 @@ def test_memory_of_order_is_small() -> None:
         order.place(said(f"text {number}" * 50, timestamp=T0 + number))
     assert all(isinstance(key, int) and key < 2**64 for key in order._once)
     assert not order._again
+
+
+def test_a_role_and_a_user_id_make_it_that_persons_talk() -> None:
+    talk = Incoming("c", "anna", "hi", role="user", timestamp=1, message_id="m", owner_user_id="anna")
+    assert Ownership().of(talk) == (Owner.user("anna"), "c")
+    assert Ownership(group="g").of(talk) == (Owner.group("g"), "c")
+    assert Ownership(user="ben").of(talk) == (Owner.user("ben"), "c")
+    assert Ownership().of(replace(talk, owner_user_id=None)) == (Owner.group("c"), None)
+    assert refusal(replace(talk, owner_user_id=" "), max_bytes=100) is not None

@@ -128,3 +128,17 @@ def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.M
     long = json.dumps(ROW | {"text": "x" * 5_000}).encode()
     found = read(tmp_path / "a.jsonl", long + b"\n" + json.dumps(ROW).encode())
     assert [getattr(item, "reason", "read") for item in found] == ["line too long", "read"]
+
+
+def test_whose_talk_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "talks.jsonl"
+    lines = [
+        {"user_id": "anna", "session_id": "s", "role": "user", "content": "hi", "timestamp": 1},
+        {"user_id": "anna", "session_id": "s", "role": "assistant", "content": "hello", "timestamp": 2},
+        {"user_id": "ben", "channel": "general", "text": "no role: a group chat, ben is the sender", "ts": 3},
+    ]
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    found = [record for record in jsonl.read(path, ReadOptions()) if isinstance(record, Incoming)]
+    assert [(m.owner_user_id, m.sender_id, m.role) for m in found] == [
+        ("anna", "user", "user"), ("anna", "assistant", "assistant"), (None, "ben", "user"),
+    ]  # fmt: skip
