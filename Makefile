@@ -39,7 +39,7 @@ types: $(READY) ## mypy --strict
 	$(BIN)/mypy
 
 bench: $(READY) ## the measured figures; see benchmarks/README.md
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.backfill
 
 constraints: ## write constraints.txt anew from the newest versions that pyproject.toml allows
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
