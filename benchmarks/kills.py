@@ -96,7 +96,7 @@ def differences(folder: Path, port: int) -> int:
     done = subprocess.run(
         [*EVERCORE, "verify", "--json"], env=environment(folder, port), capture_output=True, text=True, check=False
     )
-    return len(json.loads(done.stdout)["differences"])
+    return int(json.loads(done.stdout)["differences"])
 
 
 def ready(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -147,6 +147,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--victims", default="driver,worker,serve")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--within", type=float, help="latest second for a kill (default: 0.9 of the undisturbed time)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="kills-"))
@@ -164,7 +165,7 @@ def main() -> None:
         for number in range(options.rounds):
             folder = base / f"{victim}-{number}"
             folder.mkdir()
-            moment = chooser.uniform(0.15, 0.9) * seconds
+            moment = chooser.uniform(0.1, 1.0) * (options.within or 0.9 * seconds)
             killed = disturbed(victim, options.chat, folder, moment, chooser)
             digest, messages, loose = asyncio.run(content(folder))
             rounds.append(

@@ -14,10 +14,11 @@ BATCH = 1_000
 async def delete(tools: Tools, *, memory_id: str | None = None, where: Filter | None = None) -> int:
     """Delete one row, or all that a filter names, with what was made of them; returns how many rows went.
 
-    What is left of a MemCell that lost messages is built anew here; after a crash, by the sweeper.
+    What is left of a MemCell that lost messages is built anew here; what fails or crashes, by the sweeper.
     """
     hidden = await tools.stores.documents.tombstone(memory_id=memory_id, where=where)
-    await build_unfinished(tools)
+    await purge(tools)  # first of all: whatever fails below, the text is gone
+    await build_unfinished(tools, undone=True)
     await refresh_profiles(tools, None)
     await purge(tools)
     return hidden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from pipelines.tools import Tools
 from pipelines.window import WindowReport, build_conversation
 from primitives.clock import now_ms
 from primitives.errors import ConflictError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -53,4 +56,6 @@ async def flush_idle(tools: Tools) -> int:
             flushed += 1
         except ConflictError:
             continue
+        except Exception:  # one conversation that cannot be built keeps no other waiting
+            logger.exception("conversation %s cannot be flushed", conversation.id)
     return flushed

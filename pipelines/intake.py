@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import orjson
+
 from models.tokens import count_tokens
 from pipelines.importers.contract import OwnerRule
 from pipelines.incoming import Incoming
-from primitives.errors import InvalidInputError
+from primitives.errors import InvalidInputError, TooLargeError
 from primitives.hashing import stable_id
 from primitives.text import language_of, storable
 from storage.ids import Owner, assistant_id, check_identifier, derived_message_key, message_key
@@ -23,6 +25,10 @@ from storage.records import Message
 DERIVED_MESSAGE_PREFIX = "gen_msg_"
 _NEVER = -(2**63)
 _BITS = 64
+FILE_PLACES = 2**32
+"""Places kept for each file of a job."""
+_ROOM = 16
+"""Levels of nesting left free around a content part, for the rows and answers that it becomes part of."""
 
 
 class Placed(NamedTuple):
@@ -97,14 +103,34 @@ class Ownership:
 
 def refusal(incoming: Incoming, *, max_bytes: int) -> str | None:
     """Why a message cannot be stored; None where it can."""
-    if len(incoming.text) * 4 > max_bytes and len(storable(incoming.text).encode()) > max_bytes:
+    if _over(incoming.text, max_bytes):
         return f"text over {max_bytes} bytes"
     named = [("conversation", incoming.conversation), ("sender", incoming.sender_id)]
     named += [("user_id", incoming.owner_user_id)] if incoming.owner_user_id is not None else []
     for name, value in named:
         if (fault := _repeated(name, value)) is not None:
             return fault
+    if (fault := content_fault(incoming)) is not None:
+        return fault
     return _identifier("message id", incoming.message_id) if incoming.message_id is not None else None
+
+
+def content_fault(incoming: Incoming) -> str | None:
+    """What is wrong with the content parts (nested too deep, a number over 64 bits); None where nothing is."""
+    if not incoming.content_items:
+        return None
+    try:
+        parts = _storable(list(incoming.content_items))
+        for _ in range(_ROOM):
+            parts = [parts]
+        orjson.dumps(parts)
+    except (TypeError, RecursionError):  # orjson's own error is a TypeError
+        return "content that cannot be stored"
+    return None
+
+
+def _over(text: str, max_bytes: int) -> bool:
+    return len(text) * 4 > max_bytes and len(storable(text).encode()) > max_bytes
 
 
 def _identifier(name: str, value: str) -> str | None:
@@ -121,13 +147,16 @@ _repeated = lru_cache(maxsize=10_000)(_identifier)
 
 
 def to_messages(
-    placed: Iterable[Placed], *, tenant_id: str, ownership: Ownership, imported_at: int
-) -> list[Message]:
-    """The messages of an import."""
+    placed: Iterable[Placed], *, tenant_id: str, ownership: Ownership, imported_at: int, source: str = "",
+    file_number: int = 0,
+) -> list[Message]:  # fmt: skip
+    """The messages of one file. `source` is its name, which goes into the keys of undated messages without ids;
+    `file_number` puts the files of a job one after the other, and goes into no key."""
     made = []
     for item in placed:
         owner, session_id = ownership.of(item.incoming)
-        made.append(message_fields(item, owner, session_id, tenant_id, online=False))
+        fields = message_fields(item, owner, session_id, tenant_id, online=False, source=source)
+        made.append(fields | {"place": file_number * FILE_PLACES + item.place})
     return _counted(made, imported_at)
 
 
@@ -137,7 +166,7 @@ def _counted(made: Sequence[dict[str, Any]], imported_at: int) -> list[Message]:
 
 
 def message_fields(
-    placed: Placed, owner: Owner, session_id: str | None, tenant_id: str, *, online: bool
+    placed: Placed, owner: Owner, session_id: str | None, tenant_id: str, *, online: bool, source: str = ""
 ) -> dict[str, Any]:
     """All fields of a message but its tokens and its time of import. `online` leaves the place to the store, which
     knows what came before."""
@@ -151,7 +180,7 @@ def message_fields(
     else:
         key = derived_message_key(
             conversation_id, sender_id=sender_id, timestamp=incoming.timestamp, place=placed.place, text=text,
-            occurrence=placed.occurrence,
+            occurrence=placed.occurrence, source=source,
         )  # fmt: skip
         message_id = DERIVED_MESSAGE_PREFIX + key[:16]
     return {
@@ -191,7 +220,8 @@ def messages_of_request(
 ) -> list[Message]:  # fmt: skip
     """The messages of one API request. An empty sender id means the role's own: the user, or the user's assistant.
 
-    InvalidInputError where one has neither message_id nor timestamp: sent again, it could not be told from a new one.
+    TooLargeError where a text is over the limit. InvalidInputError where one has neither message_id nor timestamp: sent
+    again, it could not be told from a new one.
     """
     order = SourceOrder()
     made: list[dict[str, Any]] = []
@@ -201,6 +231,13 @@ def messages_of_request(
             raise InvalidInputError(
                 f"{where} has neither message_id nor timestamp",
                 hint="Give one of them, so that a retry is recognised.", details={"index": number},
+            )  # fmt: skip
+        if (fault := content_fault(incoming)) is not None:
+            raise InvalidInputError(f"{where}: {fault}", details={"index": number})
+        if _over(incoming.text, max_bytes):
+            raise TooLargeError(
+                f"{where}: text over {max_bytes} bytes", hint="Send the text in several messages.",
+                details={"index": number, "limit": max_bytes},
             )  # fmt: skip
         fields = message_fields(order.place(incoming), owner, session_id, tenant_id, online=True)
         if not fields["text"].strip() and not fields["content_items"]:

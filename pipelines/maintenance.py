@@ -31,6 +31,8 @@ class SweepReport:
     indexed: int = 0
     purged: int = 0
     profiles: int = 0
+    failures: int = 0
+    """MemCells that could not be built; the log says why, and the next sweep tries again."""
 
     def to_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -39,8 +41,9 @@ class SweepReport:
 async def sweep(tools: Tools, *, older_than_ms: int = RUNNING_MS) -> SweepReport:
     """Build MemCells that were cut and left, index rows that wait, finish deletions, fold profiles."""
     report = SweepReport()
+    report.purged = await purge(tools)
     built = await build_unfinished(tools, cut_before=now_ms() - older_than_ms)
-    report.memcells = built.memcells
+    report.memcells, report.failures = built.memcells, built.failures
     seen: set[str] = set()
     while rows := await tools.stores.documents.unindexed(limit=BATCH, older_than=older_than_ms):
         if not {row.id for row in rows} - seen:
@@ -49,7 +52,7 @@ async def sweep(tools: Tools, *, older_than_ms: int = RUNNING_MS) -> SweepReport
         await embed_and_index(tools.stores, tools.embedder, rows)
         report.indexed += len(rows)
     report.profiles = await refresh_profiles(tools, None)
-    report.purged = await purge(tools)
+    report.purged += await purge(tools)
     return report
 
 

@@ -8,9 +8,10 @@ they are indexed, and a MemCell is finished when both indexes have them.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,10 @@ from pipelines.windows import plan_windows, span_of
 from primitives.clock import now_ms
 from primitives.errors import ConflictError, NotFoundError
 from storage.ids import memcell_id
-from storage.ports import Row, Span
+from storage.ports import Lease, Outline, Row, Span
 from storage.records import MemCell, Memory, Message
+
+logger = logging.getLogger(__name__)
 
 TRIES = 5
 """How often a MemCell is begun anew when somebody else moved it meanwhile."""
@@ -42,6 +45,8 @@ class WindowReport:
     """Texts that were embedded; the same text in one MemCell counts once."""
     people: set[str] = field(default_factory=set)
     """Whose profiles may have changed."""
+    failures: int = 0
+    """MemCells that could not be built and are left for later."""
 
     def add(self, other: WindowReport) -> None:
         self.messages += other.messages
@@ -50,6 +55,7 @@ class WindowReport:
         self.skipped |= other.skipped
         self.embedded += other.embedded
         self.people |= other.people
+        self.failures += other.failures
 
 
 def conversation_lease(conversation_id: str) -> str:
@@ -66,7 +72,7 @@ async def build_window(tools: Tools, conversation_id: str, span: Span, *, wait_s
         cuts = await find_topics(tools, conversation_id, span)
         try:
             async with held(tools.stores.leases, conversation_lease(conversation_id), wait_s=wait_s) as lease:
-                await tools.stores.documents.commit_cut([one.cell for one in cuts], lease=lease)
+                cuts = await _commit(tools, cuts, lease)
             break
         except ConflictError:
             if attempt == TRIES - 1:
@@ -95,18 +101,24 @@ async def build_conversation(tools: Tools, conversation_id: str, *, wait_s: floa
     async with held(tools.stores.leases, conversation_lease(conversation_id), wait_s=wait_s) as lease:
         for window in plan_windows(await documents.outline(conversation_id), tools.settings):
             cuts = await find_topics(tools, conversation_id, span_of(window))
-            await documents.commit_cut([one.cell for one in cuts], lease=lease)
-            report.add(await build_all(tools, cuts))
+            report.add(await build_all(tools, await _commit(tools, cuts, lease)))
     left = await documents.unfinished_memcells(conversation_id=conversation_id, limit=10_000)
     report.add(await build_all(tools, [Cut(cell) for cell in left]))
     return report
 
 
-async def build_unfinished(tools: Tools, *, cut_before: int | None = None) -> WindowReport:
-    """Build what was cut and not finished (before a moment in ms), whoever left it."""
+async def build_unfinished(tools: Tools, *, cut_before: int | None = None, undone: bool = False) -> WindowReport:
+    """Build what was cut and not finished (before a moment in ms), whoever left it; `undone`: what lost messages.
+
+    One MemCell that cannot be built stops no other: its failure is logged and counted, and it is tried again next time.
+    """
     report = WindowReport()
-    while cells := await tools.stores.documents.unfinished_memcells(cut_before=cut_before):
-        report.add(await build_all(tools, [Cut(cell) for cell in cells]))
+    for cell in await tools.stores.documents.unfinished_memcells(cut_before=cut_before, undone=undone):
+        try:
+            report.add(await build(tools, Cut(cell)))
+        except Exception:  # whatever it was
+            logger.exception("MemCell %s cannot be built", cell.id)
+            report.failures += 1
     return report
 
 
@@ -119,6 +131,11 @@ class Cut:
     vectors: NDArray[np.float32] | None = None
 
 
+async def _commit(tools: Tools, cuts: Sequence[Cut], lease: Lease) -> list[Cut]:
+    stored = await tools.stores.documents.commit_cut([one.cell for one in cuts], lease=lease)
+    return [replace(one, cell=cell) for one, cell in zip(cuts, stored, strict=True)]
+
+
 async def find_topics(tools: Tools, conversation_id: str, span: Span) -> list[Cut]:
     """The topics of the pending messages of one window, as MemCells that are not committed yet."""
     documents = tools.stores.documents
@@ -129,13 +146,20 @@ async def find_topics(tools: Tools, conversation_id: str, span: Span) -> list[Cu
     if not messages:
         return []
     vectors = await tools.embedder.embed_documents([message.embedding_text for message in messages])
-    ends = [*await tools.detector.boundaries(messages, vectors), len(messages)]
     cuts, start = [], 0
-    for end in ends:
-        cell = _memcell(messages[start:end], epoch=conversation.epoch, detector=tools.detector.name)
-        cuts.append(Cut(cell, messages[start:end], vectors[start:end]))
-        start = end
+    # One window as a rule; more where late messages fell into the span since it was planned.
+    for window in plan_windows([_outline(message) for message in messages], tools.settings):
+        part = slice(start, start + len(window))
+        inner = await tools.detector.boundaries(messages[part], vectors[part])
+        for end in [*(part.start + cut for cut in inner), part.stop]:
+            cell = _memcell(messages[start:end], epoch=conversation.epoch, detector=tools.detector.name)
+            cuts.append(Cut(cell, messages[start:end], vectors[start:end]))
+            start = end
     return cuts
+
+
+def _outline(m: Message) -> Outline:
+    return Outline(m.id, m.order_time, m.time_known, m.place, m.tokens)
 
 
 def _memcell(messages: Sequence[Message], *, epoch: int, detector: str) -> MemCell:
@@ -195,6 +219,7 @@ async def _build(tools: Tools, cell: MemCell, known: Cut) -> WindowReport:
             skipped = extraction.skipped
         memories = memories_of(cell, messages)
         cell = await documents.commit_build(cell, memories, evidence_of(cell, messages))
+        memories = [memory for memory in memories if memory.id in cell.children]  # what was deleted stays out
     else:
         memories = [row for row in (await documents.fetch(cell.children)).values() if isinstance(row, Memory)]
     texts = [memory.embedding_text for memory in memories]

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
+import orjson
+
 from primitives.clock import to_ms
 from primitives.errors import InvalidFilterError
 from storage.ids import group_partition, solo_group_id, user_partition
@@ -25,6 +27,8 @@ OPERATORS = ("eq", "in", "gt", "gte", "lt", "lte")
 SECONDS_BELOW = 100_000_000_000
 MAX_DEPTH = 16
 MAX_CONDITIONS = 500
+MAX_VALUES = 10_000
+"""Most values of one `in`."""
 
 
 class Filterable(Protocol):
@@ -105,8 +109,8 @@ def _conditions(field: str, value: Any) -> Iterable[Filter]:
                 f"unknown operator {operator!r} on {field}", hint=f"Operators: {', '.join(OPERATORS)}."
             )
         if operator == "in":
-            if not isinstance(operand, list) or not operand:
-                raise InvalidFilterError(f"'in' on {field} takes a non-empty list")
+            if not isinstance(operand, list) or not 0 < len(operand) <= MAX_VALUES:
+                raise InvalidFilterError(f"'in' on {field} takes a list of 1 to {MAX_VALUES} values")
             yield Condition(field, "in", tuple(_value(field, item) for item in operand))
         elif operator != "eq" and operand is None:
             raise InvalidFilterError(f"{operator!r} on {field} needs a value")
@@ -209,7 +213,10 @@ def _sql_condition(condition: Condition, column: str) -> tuple[str, list[Any]]:
     if condition.operator == "eq":
         return f"({column} IS ?)", [condition.value]
     if condition.operator == "in":
-        return "(" + " OR ".join(f"{column} IS ?" for _ in condition.value) + ")", list(condition.value)
+        # One parameter for any number of values: a chain of ORs meets SQLite's limit on the depth of expressions.
+        known = orjson.dumps([value for value in condition.value if value is not None]).decode()
+        sql = f"({column} IS NOT NULL AND {column} IN (SELECT value FROM json_each(?)))"
+        return (f"({sql} OR {column} IS NULL)" if None in condition.value else sql), [known]
     return f"({column} IS NOT NULL AND {column} {_SQL_OPERATOR[condition.operator]} ?)", [condition.value]
 
 

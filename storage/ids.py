@@ -94,14 +94,16 @@ def message_key(conversation_id: str, message_id: str) -> str:
 
 
 def derived_message_key(
-    conversation_id: str, *, sender_id: str, timestamp: int | None, place: int, text: str, occurrence: int
-) -> str:
+    conversation_id: str, *, sender_id: str, timestamp: int | None, place: int, text: str, occurrence: int,
+    source: str = "",
+) -> str:  # fmt: skip
     """The key of a message without an id: sender, event time, content and occurrence number.
 
-    Undated messages use their place in the source instead of the time, so a second import of one file gives the
-    same keys.
+    Undated messages use their source's name and their place in it instead of the time, so a second import of one
+    file gives the same keys, and two files of one conversation do not. In a renamed file, such a message is new.
     """
-    when = f"t{timestamp}" if timestamp is not None else f"p{place}"
+    where = f"p{place}@{source}" if source else f"p{place}"
+    when = f"t{timestamp}" if timestamp is not None else where
     return stable_id("derived", conversation_id, sender_id, when, text, occurrence)
 
 

@@ -213,15 +213,21 @@ class Documents(Protocol):
         ...
 
     # MemCells
-    async def commit_cut(self, cells: Sequence[MemCell], *, lease: Lease) -> None:
-        """Insert MemCells and assign their messages. LeaseLostError, StaleEpochError: nothing was written."""
+    async def commit_cut(self, cells: Sequence[MemCell], *, lease: Lease) -> list[MemCell]:
+        """Insert MemCells and assign their messages; returns them as they are stored.
+
+        LeaseLostError, StaleEpochError, ConflictError: nothing was written.
+        """
         ...
 
     async def memcells(self, ids: Sequence[str]) -> list[MemCell]: ...
 
     async def unfinished_memcells(
-        self, *, conversation_id: str | None = None, cut_before: int | None = None, limit: int = 100
-    ) -> list[MemCell]: ...
+        self, *, conversation_id: str | None = None, cut_before: int | None = None, undone: bool = False,
+        limit: int = 10_000,
+    ) -> list[MemCell]:
+        """MemCells that are not built and indexed; `undone`: only those that were once and lost messages since."""
+        ...
 
     async def save_result(self, cell: MemCell, result: dict[str, Any]) -> MemCell:
         """Keep the extraction result; where another builder was first, its result is what comes back."""
@@ -231,6 +237,8 @@ class Documents(Protocol):
         self, cell: MemCell, memories: Sequence[Memory], evidence: Sequence[ProfileEvidence]
     ) -> MemCell:
         """Write memories (pending) as the MemCell's next generation; old children are tombstoned.
+
+        What was deleted stays away: suppressed memories, and rows of people who were deleted since the cut.
 
         ConflictError where the MemCell moved on, StaleEpochError where its owner was deleted from.
         """

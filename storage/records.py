@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from primitives.hashing import stable_id
+
 
 class MemoryType(StrEnum):
     """EverCore's names of the searchable types."""
@@ -107,6 +109,8 @@ class MemCell(Record):
     result: dict[str, Any] | None = None
     """The extraction result, stored before any memory is written and reused by a retry."""
     children: list[str] = Field(default_factory=list)
+    suppressed: list[str] = Field(default_factory=list)
+    """Marks of memories that were deleted one by one: building anew does not bring them back."""
 
 
 class Memory(Record):
@@ -132,6 +136,11 @@ class Memory(Record):
     def search_text(self) -> str:
         """What keyword search sees."""
         return self.embedding_text
+
+    @property
+    def mark(self) -> str:
+        """What a memory says and for whom, whatever its id: the same in every generation of its MemCell."""
+        return stable_id(self.memory_type, self.user_id, self.embedding_text)
 
 
 class Episode(Memory):

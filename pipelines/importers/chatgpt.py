@@ -46,7 +46,11 @@ def read(path: Path, options: ReadOptions) -> Records:
         number = 0
         try:
             for number, tree in enumerate(ijson.items(source, prefix, use_float=True), 1):
-                yield from _conversation(tree, f"{path}: conversation {number}")
+                where = f"{path}: conversation {number}"
+                try:
+                    yield from _conversation(tree, where)
+                except RecursionError:
+                    yield Rejected("nested too deep", where)
         except ijson.IncompleteJSONError as fault:
             yield _ends(path, source.position, number, "the file is cut or damaged", fault)
         except ijson.JSONError as fault:

@@ -44,7 +44,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return False
     try:
         row = _parse(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(row, dict) and _find(row, "text", {}) is not None
 
@@ -95,6 +95,8 @@ class _Reader:
             return self._message(row, where)
         except BadTimeError as fault:
             return Rejected("bad time", where, sample=str(fault))
+        except RecursionError:
+            return Rejected("nested too deep", where, sample=_sample(line))
 
     def _message(self, row: dict[str, Any], where: str) -> Incoming | Rejected:
         fields = self._options.fields

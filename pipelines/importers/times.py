@@ -51,8 +51,12 @@ def moment(value: object, zone: ZoneInfo | None, *, where: str) -> int | None:
 
 
 def _number(value: float) -> int:
-    if not math.isfinite(value):
-        raise BadTimeError(repr(value))
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer that is no float
+        finite = False
+    if not finite:
+        raise BadTimeError(repr(value)[:60])
     factor = next((factor for bound, factor in _UNITS if abs(value) < bound), 1e-6)
     return _within(round(value * factor))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from models.settings import ModelSettings
@@ -17,7 +18,7 @@ from pipelines.importers.registry import Sources, check_start, find_sources
 from pipelines.jobs.build_stage import planned_windows, run_build
 from pipelines.jobs.dry_run import estimate
 from pipelines.jobs.import_stage import run_import
-from pipelines.jobs.planning import plan_job
+from pipelines.jobs.planning import plan_job, plan_late
 from pipelines.jobs.progress import ProgressListener, Watcher
 from pipelines.jobs.reading import FilePlan, plan_limits
 from pipelines.jobs.report import BackfillReport, Stage
@@ -67,8 +68,9 @@ def file_plans(sources: Sources, request: BackfillRequest, setup: Setup) -> list
 
 
 def _each_once(plans: Sequence[FilePlan]) -> list[FilePlan]:
-    """A file that was named twice is read once."""
-    return list({plan.identity: plan for plan in plans}.values())
+    """A file that was named twice is read once; the others are numbered."""
+    once = {plan.identity: plan for plan in plans}.values()
+    return [replace(plan, number=number) for number, plan in enumerate(once)]
 
 
 class _Run:
@@ -90,8 +92,8 @@ class _Run:
 
     def run(self) -> BackfillReport:
         job = asyncio.run(self._open())
-        if job.state == "importing":
-            self._import()
+        if plans := asyncio.run(self._unread(job)):
+            self._import(plans)
             asyncio.run(self._stores.ledger.update_job(self._job, state="building"))
         self._build()
         asyncio.run(self._finish())
@@ -101,16 +103,37 @@ class _Run:
         """The job; one that is done starts anew, since its files may have grown."""
         job = await self._stores.ledger.open_job(self._job, self._request.arguments())
         if job.state in ("done", "failed"):
+            await self._resolve_letters()
             await self._stores.ledger.forget_import(self._job)
             job = await self._stores.ledger.open_job(self._job, self._request.arguments())
         return job
 
-    def _import(self) -> None:
+    async def _resolve_letters(self) -> None:
+        """What the last run left unbuilt is planned again, so its dead letters say nothing any more."""
+        ledger = self._stores.ledger
+        while letters := await ledger.dead_letters(job=self._job):
+            await ledger.resolve_dead_letters([letter["id"] for letter in letters])
+
+    async def _unread(self, job: Job) -> list[FilePlan]:
+        """The files to import: all of them at first; of a job that builds already, those that came or changed since.
+
+        Every file that was read has a batch, and such a job has read its files to their ends: it goes back to
+        importing before another one is begun.
+        """
+        if job.state == "importing":
+            return self._plans
+        ledger = self._stores.ledger
+        unread = [plan for plan in self._plans if not await ledger.imported_batches(self._job, plan.identity)]
+        if unread:
+            await ledger.update_job(self._job, state="importing")
+        return unread
+
+    def _import(self, plans: Sequence[FilePlan]) -> None:
         before = asyncio.run(self._stores.ledger.import_counts(self._job)).get("read", 0)
         started = time.monotonic()
-        with self._watcher.stage("import", total=sum(plan.size for plan in self._plans)):
+        with self._watcher.stage("import", total=sum(plan.size for plan in plans)):
             conflicts = run_import(
-                self._plans, job=self._job, request=self._request, setup=self._setup, workers=self._workers
+                plans, job=self._job, request=self._request, setup=self._setup, workers=self._workers
             )
         self._report.conflict_examples = conflicts[:EXAMPLES]
         count = asyncio.run(self._stores.ledger.import_counts(self._job)).get("read", 0) - before
@@ -118,7 +141,7 @@ class _Run:
 
     def _build(self) -> None:
         started = time.monotonic()
-        asyncio.run(plan_job(self._stores, self._job, self._setup.pipeline))
+        asyncio.run(self._plan())
         self._report.stages.append(Stage("Plan", "windows", asyncio.run(self._planned()), time.monotonic() - started))
         started = time.monotonic()
         windows = asyncio.run(planned_windows(self._stores, self._job))
@@ -126,6 +149,12 @@ class _Run:
         with self._watcher.stage("build", total=messages):
             run_build(windows, job=self._job, setup=self._setup, workers=self._workers)
         self._report.stages.append(Stage("Build", "messages", messages, time.monotonic() - started))
+
+    async def _plan(self) -> None:
+        resumed = bool(await self._stores.ledger.window_counts(self._job))
+        await plan_job(self._stores, self._job, self._setup.pipeline)
+        if resumed:  # a file may have grown since its conversations were planned
+            await plan_late(self._stores, self._job, self._setup.pipeline)
 
     async def _planned(self) -> int:
         return (await self._stores.ledger.window_counts(self._job)).get("planned", 0)

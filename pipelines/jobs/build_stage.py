@@ -28,6 +28,8 @@ from primitives.hashing import stable_id
 from storage.ports import Span, Window
 from storage.stores import TenantStores
 
+WORKER_MESSAGES = 300
+"""Starting a worker takes seconds; for fewer messages another one is not worth it."""
 IN_FLIGHT = 16
 """Windows at a time in one worker."""
 BLOCK_MESSAGES = 1_500
@@ -149,12 +151,18 @@ async def planned_windows(stores: TenantStores, job: str) -> list[Window]:
     return found
 
 
+def pool_size(windows: Sequence[Window], *, workers: int, blocks: int) -> int:
+    """How many workers to start."""
+    messages = sum(window.messages for window in windows)
+    return max(1, min(workers, blocks, messages // WORKER_MESSAGES))
+
+
 def build_windows(windows: Sequence[Window], *, setup: Setup, sink: Datasink[Any], workers: int) -> None:
     """Build windows on a pool of workers and hand the outcomes to `sink`."""
     blocks = blocks_of(windows)
     if not blocks:
         return
-    size = min(workers, len(blocks))
+    size = pool_size(windows, workers=workers, blocks=len(blocks))
     # num_cpus=1 makes Ray set OMP_NUM_THREADS=1, which BLAS libraries follow: one core a worker. A runtime_env would say
     # the same and cost seconds, since no worker process of the import stage could be used again.
     with quiet_data():

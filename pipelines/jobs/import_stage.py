@@ -65,9 +65,11 @@ def prepare(table: pa.Table, *, plans: dict[str, FilePlan], setup: Setup) -> pa.
     prepared = []
     for data in values_of("batch", table):
         batch = RecordBatch.load(data)
+        plan = plans[batch.file]
         messages = to_messages(
-            batch.placed, tenant_id=setup.tenant_id, ownership=plans[batch.file].ownership, imported_at=now_ms()
-        )
+            batch.placed, tenant_id=setup.tenant_id, ownership=plan.ownership, imported_at=now_ms(),
+            source=plan.source.path.name, file_number=plan.number,
+        )  # fmt: skip
         prepared.append(pickle.dumps((batch.file, batch.number, batch.counts, messages), protocol=5))
     return table_of("batch", prepared)
 

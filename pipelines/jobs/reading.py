@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipelines.importers.registry import Source
 from pipelines.incoming import Incoming
@@ -31,6 +31,8 @@ class FilePlan:
     identity: str
     size: int
     ownership: Ownership
+    number: int = 0
+    """Which file of the job it is; the messages of one conversation follow each other in this order."""
     limit: int | None = None
     """At most so many messages."""
 
@@ -70,11 +72,11 @@ def read_batches(
 
     for count, record in enumerate(plan.source.read(options), 1):
         records += 1
+        tally.read()
         if isinstance(record, Incoming):
             here = order.place(record)
             reason = refusal(record, max_bytes=max_bytes)
             outside = None if reason else select.outside(here)
-            tally.read()
             if reason is not None:
                 tally.note("unreadable", reason, f"{where}: record {count}", record.text[:80])
             elif outside is not None:
@@ -136,7 +138,7 @@ def plan_limits(plans: list[FilePlan], request: BackfillRequest, *, max_bytes: i
     for plan in plans:
         if left <= 0:
             break
-        capped = FilePlan(plan.source, plan.identity, plan.size, plan.ownership, limit=left)
+        capped = replace(plan, limit=left)
         count = sum(len(batch.placed) for batch in read_batches(capped, request, max_bytes=max_bytes))
         found.append(capped)
         left -= count

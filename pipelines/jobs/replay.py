@@ -21,6 +21,8 @@ from storage.settings import StorageSettings
 
 PAGE = 100_000
 EXAMPLES = 5
+LETTER_MESSAGES = 25
+"""A guess, for the number of workers; a letter does not say how many messages it is about."""
 
 
 @dataclass
@@ -95,7 +97,7 @@ def _window(letter: dict[str, Any]) -> Window | None:
     if "span" not in letter or "conversation_id" not in letter:
         return None
     first, last = (tuple(end) for end in letter["span"])
-    return Window(letter["id"], letter["conversation_id"], Span(first, last), messages=1)
+    return Window(letter["id"], letter["conversation_id"], Span(first, last), messages=LETTER_MESSAGES)
 
 
 async def _profiles(setup: Setup) -> int:

@@ -37,6 +37,7 @@ class BackfillReport:
     dry_run: bool = False
     files: int = 0
     read: int = 0
+    """All that was met: new, duplicates, conflicts, deleted before, skipped and unreadable."""
     new: int = 0
     duplicates: int = 0
     conflicts: int = 0
@@ -65,7 +66,7 @@ class BackfillReport:
 
     def add_import(self, counts: Mapping[str, int], passed_over: Sequence[Rejected]) -> None:
         """Take in the ledger's import counts, and files that no reader saw."""
-        self.read = counts.get("read", 0)
+        self.read = counts.get("read", 0) + len(passed_over)
         self.new = counts.get("new", 0)
         self.duplicates = counts.get("duplicate", 0)
         self.conflicts = counts.get("conflict", 0)
@@ -107,7 +108,7 @@ class BackfillReport:
         table = Table(title=title, title_justify="left", show_header=False)
         table.add_column()
         table.add_column(justify="right")
-        rows: list[tuple[str, object]] = [("Files", self.files), ("Messages read", self.read)]
+        rows: list[tuple[str, object]] = [("Files", self.files), ("Records read", self.read)]
         if not self.dry_run:
             rows += [("  new", self.new), ("  duplicate", self.duplicates), ("  conflict (first kept)", self.conflicts)]
             rows += [("  deleted before", self.deleted_before)] if self.deleted_before else []

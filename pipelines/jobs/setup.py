@@ -66,7 +66,7 @@ def check_cluster() -> None:
     if len(nodes) > 1:
         raise ConfigurationError(
             f"this Ray cluster has {len(nodes)} nodes, and the embedded stores (EVERCORE_DATA_DIR) lie on one machine",
-            hint="Run on a single Ray node, or set server stores: MONGODB_URI, ES_HOSTS, MILVUS_HOST, REDIS_HOST.",
+            hint="Run on a single Ray node; stores on servers come with a later release.",
         )
 
 

@@ -54,6 +54,7 @@ class Tally:
         self._shown: Counter[tuple[str, str]] = Counter()
 
     def read(self) -> None:
+        """One more record, whatever becomes of it."""
         self._batch["read"] += 1
 
     def rejected(self, record: Rejected) -> None:

@@ -16,6 +16,10 @@ _CHECKS = {
         SELECT m.id || ' ' || k.value FROM memcells m, json_each(m.body, '$.message_keys') k LEFT JOIN rows r
         ON r.tenant_id = m.tenant_id AND r.id = k.value AND r.deleted_at IS NULL AND r.memcell_id = m.id
         WHERE m.tenant_id = ?1 AND m.deleted_at IS NULL AND r.id IS NULL""",
+    "message whose MemCell does not list it": """
+        SELECT r.id FROM rows r JOIN memcells m ON m.tenant_id = r.tenant_id AND m.id = r.memcell_id AND m.deleted_at IS NULL
+        WHERE r.tenant_id = ?1 AND r.memory_type = 'raw_message' AND r.deleted_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM json_each(m.body, '$.message_keys') WHERE value = r.id)""",
     "memory of a MemCell that does not list it": """
         SELECT r.id FROM rows r LEFT JOIN memcells m
         ON m.tenant_id = r.tenant_id AND m.id = r.memcell_id AND m.deleted_at IS NULL

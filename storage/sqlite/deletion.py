@@ -10,8 +10,9 @@ import orjson
 from primitives.clock import now_ms
 from primitives.errors import InvalidInputError, NotFoundError
 from storage.filters import Filter, scope_of, to_sql
-from storage.records import MemoryType
-from storage.sqlite.codec import dumps, id_list
+from storage.ids import user_partition
+from storage.records import Memory, MemoryType
+from storage.sqlite.codec import SELECT, dumps, from_row, id_list
 from storage.sqlite.memcells import MemCellTables
 
 
@@ -31,8 +32,14 @@ class DeletionTables(MemCellTables):
         messages = [row[0] for row in found if row[1] == MemoryType.RAW_MESSAGE]
         cells = {row[2] for row in found if row[1] == MemoryType.RAW_MESSAGE and row[2] is not None}
         hidden += self._undo_cells(connection, cells, set(messages))
-        for user in {row[4] for row in found if row[1] == MemoryType.PROFILE}:
-            self._forget_person(connection, user)
+        self._suppress(connection, [row for row in found if row[1] != MemoryType.RAW_MESSAGE and row[2] is not None])
+        named = self._people(where)
+        for user in named | {row[4] for row in found if row[1] == MemoryType.PROFILE and row[4] is not None}:
+            self._forget_evidence(connection, user)
+        connection.executemany(
+            "INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)",
+            [(self.tenant_id, user, now_ms()) for user in sorted(named)],
+        )
         partitions = {row[3] for row in found} | self._partitions(where)
         connection.executemany(
             "INSERT INTO owners VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1",
@@ -44,6 +51,31 @@ class DeletionTables(MemCellTables):
     def _partitions(where: Filter | None) -> set[str]:
         """Owners that are named, also those without a row yet: a writer may be about to bring some."""
         return set(scope_of(where, list(MemoryType)).partitions) if where is not None else set()
+
+    @staticmethod
+    def _people(where: Filter | None) -> set[str]:
+        """Users all of whose rows a filter names."""
+        scope = scope_of(where, list(MemoryType)) if where is not None else None
+        if scope is None or scope.where is not None:
+            return set()
+        prefix = user_partition("")
+        return {p.removeprefix(prefix) for p in scope.partitions if p.startswith(prefix)}
+
+    def _suppress(
+        self, connection: sqlite3.Connection, found: Sequence[tuple[str, str, str | None, str, str | None]]
+    ) -> None:
+        """Note deleted memories on their MemCells, since building anew gives other ids."""
+        rows = connection.execute(
+            f"{SELECT} WHERE tenant_id = ? AND id IN (SELECT value FROM json_each(?))",
+            (self.tenant_id, id_list([row[0] for row in found])),
+        ).fetchall()
+        for memory in map(from_row, rows):
+            if isinstance(memory, Memory):
+                connection.execute(
+                    "UPDATE memcells SET body = json_insert(body, '$.suppressed[#]', ?) WHERE tenant_id = ? AND id = ? "
+                    "AND deleted_at IS NULL",
+                    (memory.mark, self.tenant_id, memory.memcell_id),
+                )
 
     def _doomed(
         self, connection: sqlite3.Connection, memory_id: str | None, where: Filter | None
@@ -66,7 +98,7 @@ class DeletionTables(MemCellTables):
             (now, now, self.tenant_id, id_list(list(ids))),
         ).rowcount
 
-    def _forget_person(self, connection: sqlite3.Connection, user_id: str | None) -> None:
+    def _forget_evidence(self, connection: sqlite3.Connection, user_id: str) -> None:
         """With a profile goes what it was folded from, or the next fold would bring it back."""
         connection.execute(
             "DELETE FROM profile_evidence WHERE tenant_id = ? AND user_id = ?", (self.tenant_id, user_id)
@@ -99,18 +131,20 @@ class DeletionTables(MemCellTables):
                 )
                 continue
             fields["message_keys"], fields["source_message_ids"] = map(list, zip(*kept, strict=True))
-            senders = connection.execute(
-                "SELECT DISTINCT json_extract(body, '$.sender_id') FROM rows WHERE tenant_id = ? "
-                "AND id IN (SELECT value FROM json_each(?))",
+            rows = connection.execute(
+                "SELECT json_extract(body, '$.sender_id'), timestamp, order_time FROM rows WHERE tenant_id = ? "
+                "AND id IN (SELECT value FROM json_each(?)) ORDER BY order_time, place, id",
                 (self.tenant_id, id_list(fields["message_keys"])),
             ).fetchall()
-            left = {row[0] for row in senders}
+            left = {row[0] for row in rows}
+            fields["timestamp"] = next((row[1] for row in reversed(rows) if row[1] is not None), None)
+            fields["order_time"] = rows[-1][2]
             fields["participants"] = [sender for sender in fields["participants"] if sender in left]
             fields["sender_ids"] = [sender for sender in fields["sender_ids"] if sender in left]
             connection.execute(
-                "UPDATE memcells SET state = 'cut', result = NULL, children = '[]', message_count = ?, body = ? "
-                "WHERE tenant_id = ? AND id = ?",
-                (len(kept), dumps(fields), self.tenant_id, cell),
+                "UPDATE memcells SET state = 'cut', result = NULL, children = '[]', message_count = ?, order_time = ?, "
+                "body = ? WHERE tenant_id = ? AND id = ?",
+                (len(kept), fields["order_time"], dumps(fields), self.tenant_id, cell),
             )
         return hidden
 

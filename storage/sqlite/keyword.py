@@ -7,6 +7,7 @@ BM25 is FTS5's own (k1 1.2, b 0.75), https://www.sqlite.org/fts5.html#the_bm25_f
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ from storage.sqlite.database import Database
 FIRST_CANDIDATES = 2_000
 """How many of the best rows a filter beside the owner looks at first; more follow until enough are found."""
 MAX_QUERY_WORDS = 200
+LONG_TEXTS = 65_536
+"""Characters of one write from which words are made in a thread of its own."""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -39,6 +42,10 @@ def create(connection: sqlite3.Connection, name: str) -> None:
     )
 
 
+def _prepared(entries: Sequence[IndexEntry]) -> list[tuple[IndexEntry, str]]:
+    return [(entry, " ".join(words(entry.text))) for entry in entries]
+
+
 class SqliteKeywordIndex:
     """See storage.ports.KeywordIndex."""
 
@@ -50,7 +57,10 @@ class SqliteKeywordIndex:
         self._words = f"words_{generation.name}"
 
     async def upsert(self, entries: Sequence[IndexEntry]) -> None:
-        prepared = [(entry, " ".join(words(entry.text))) for entry in entries]
+        if sum(len(entry.text) for entry in entries) > LONG_TEXTS:  # seconds of work must not hold up the event loop
+            prepared = await asyncio.to_thread(_prepared, entries)
+        else:
+            prepared = _prepared(entries)
         await self._db.write(lambda connection: self._upsert(connection, prepared))
 
     def _upsert(self, connection: sqlite3.Connection, prepared: Sequence[tuple[IndexEntry, str]]) -> None:

@@ -10,6 +10,7 @@ import orjson
 
 from primitives.clock import now_ms
 from primitives.errors import ConflictError, LeaseLostError, StaleEpochError
+from primitives.hashing import stable_id
 from storage.ports import Lease
 from storage.records import MemCell, Memory, ProfileEvidence
 from storage.sqlite.codec import INSERT, dumps, id_list, to_columns
@@ -21,15 +22,19 @@ _IN_COLUMNS = {"id", "tenant_id", "state", "generation", "result", "children", "
 class MemCellTables(TenantTables):
     """See storage.ports.Documents."""
 
-    async def commit_cut(self, cells: Sequence[MemCell], *, lease: Lease) -> None:
-        await self._db.write(lambda connection: self._cut(connection, cells, lease))
+    async def commit_cut(self, cells: Sequence[MemCell], *, lease: Lease) -> list[MemCell]:
+        return await self._db.write(lambda connection: self._cut(connection, cells, lease))
 
-    def _cut(self, connection: sqlite3.Connection, cells: Sequence[MemCell], lease: Lease) -> None:
+    def _cut(self, connection: sqlite3.Connection, cells: Sequence[MemCell], lease: Lease) -> list[MemCell]:
         held = connection.execute("SELECT fence, holder FROM leases WHERE name = ?", (lease.name,)).fetchone()
         if held != (lease.fence, lease.holder):
             raise LeaseLostError(f"the lease {lease.name} was lost before the cut was committed", hint="Try again.")
+        stored = []
         for cell in cells:
             self._check_epoch(connection, cell)
+            there = self._select(connection, "m.id = ?", [cell.id], limit=1)
+            if there:  # it lost its first and last message, which were restored since: they make a MemCell of their own
+                cell = cell.model_copy(update={"id": stable_id("memcell again", cell.id, *cell.message_keys)})
             connection.execute(
                 "INSERT INTO memcells VALUES (?, ?, ?, ?, 'cut', 0, ?, ?, ?, NULL, NULL, '[]', ?) "
                 # Deleted before and restored since: the generation goes on, so that no id of old comes back.
@@ -45,6 +50,8 @@ class MemCellTables(TenantTables):
             ).rowcount
             if changed != len(cell.message_keys):
                 raise ConflictError("messages of this cut were consumed or deleted meanwhile", hint="Try again.")
+            stored.append(self._current(connection, cell))
+        return stored
 
     def _check_epoch(self, connection: sqlite3.Connection, cell: MemCell) -> None:
         if self._epoch(connection, cell.partition) != cell.owner_epoch:
@@ -55,9 +62,16 @@ class MemCellTables(TenantTables):
         return await self._db.read(lambda c: self._select(c, where, [id_list(ids)], limit=len(ids)))
 
     async def unfinished_memcells(
-        self, *, conversation_id: str | None = None, cut_before: int | None = None, limit: int = 100
+        self,
+        *,
+        conversation_id: str | None = None,
+        cut_before: int | None = None,
+        undone: bool = False,
+        limit: int = 10_000,
     ) -> list[MemCell]:
         where, values = "m.state != 'indexed'", list[Any]()
+        if undone:
+            where += " AND m.generation > 0 AND m.state = 'cut'"
         if conversation_id is not None:
             where += " AND m.conversation_id = ?"
             values.append(conversation_id)
@@ -116,6 +130,13 @@ class MemCellTables(TenantTables):
         current = self._current(connection, cell)
         if (current.generation, current.state) != (cell.generation, "cut"):
             raise ConflictError(f"MemCell {cell.id} was built by somebody else meanwhile")
+        gone = self._forgotten(connection, current)
+        memories = [
+            m
+            for m in memories
+            if m.mark not in current.suppressed and not (current.user_id is None and m.user_id in gone)
+        ]
+        evidence = [e for e in evidence if e.user_id not in gone]
         now = now_ms()
         if current.children:
             connection.execute(
@@ -138,6 +159,14 @@ class MemCellTables(TenantTables):
             (dumps([memory.id for memory in memories]), self.tenant_id, cell.id),
         )
         return self._current(connection, cell)
+
+    def _forgotten(self, connection: sqlite3.Connection, cell: MemCell) -> set[str]:
+        """Participants who were deleted after the MemCell was cut."""
+        rows = connection.execute(
+            "SELECT user_id FROM forgotten WHERE tenant_id = ? AND at >= ? AND user_id IN (SELECT value FROM json_each(?))",
+            (self.tenant_id, cell.imported_at, id_list(cell.participants)),
+        )
+        return {row[0] for row in rows}
 
     def _replace_evidence(
         self, connection: sqlite3.Connection, memcell: str, evidence: Sequence[ProfileEvidence]

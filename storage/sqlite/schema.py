@@ -51,6 +51,9 @@ CREATE TABLE profiles (tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, version I
     PRIMARY KEY (tenant_id, user_id));
 CREATE INDEX profiles_stale ON profiles (tenant_id) WHERE version != folded;
 
+CREATE TABLE forgotten (                  -- people whose rows were deleted: no MemCell cut before brings them back
+    tenant_id TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (tenant_id, user_id)
+);
 CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires_at INTEGER NOT NULL);
 CREATE TABLE generations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, live INTEGER NOT NULL,
     model_id TEXT NOT NULL, dimension INTEGER NOT NULL);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.incoming import Incoming
 from pipelines.intake import Ownership, SourceOrder, messages_of_request, refusal, to_messages
-from primitives.errors import InvalidInputError
+from primitives.errors import InvalidInputError, TooLargeError
 from storage.ids import Owner, assistant_id, solo_group_id
 from storage.records import Message
 
@@ -20,9 +21,9 @@ T0 = 1_709_620_800_000
 GROUPS = Ownership(rule="group")
 
 
-def imported(records: Sequence[Incoming], ownership: Ownership = GROUPS) -> list[Message]:
+def imported(records: Sequence[Incoming], ownership: Ownership = GROUPS, **file: Any) -> list[Message]:
     order = SourceOrder()
-    return to_messages([order.place(r) for r in records], tenant_id="t", ownership=ownership, imported_at=1)
+    return to_messages([order.place(r) for r in records], tenant_id="t", ownership=ownership, imported_at=1, **file)
 
 
 def said(text: str, *, conversation: str = "c", sender: str = "Ann", **fields: object) -> Incoming:
@@ -77,6 +78,20 @@ def test_said_twice_in_one_second_stays_twice() -> None:
     assert first.message_id.startswith("gen_msg_")
 
 
+def test_undated_files_of_one_conversation_follow_each_other_and_share_no_key() -> None:
+    rows = [said("hi"), said("hi"), said("bye")]
+    first, second = imported(rows, source="p1", file_number=0), imported(rows, source="p2", file_number=1)
+    assert len({m.id for m in first + second}) == 6
+    assert sorted(first + second, key=lambda m: (m.order_time, m.place, m.id)) == first + second
+    alone = imported(rows, source="p2")
+    assert [m.id for m in alone] == [m.id for m in second]
+
+
+def test_dated_and_named_messages_are_the_same_in_any_file() -> None:
+    rows = [said("hi", timestamp=T0), said("hi", message_id="1")]
+    assert [m.id for m in imported(rows)] == [m.id for m in imported(rows, source="p2", file_number=1)]
+
+
 def test_places_and_order_times() -> None:
     found = imported([
         said("1"), said("2", timestamp=T0), said("x", conversation="d"), said("3"), said("4", timestamp=T0 - 5), said("5"),
@@ -115,6 +130,23 @@ def test_what_cannot_be_stored() -> None:
     assert "message id" in str(refusal(said("x", message_id=" "), max_bytes=100))
 
 
+def nested(levels: int) -> dict[str, Any]:
+    part: dict[str, Any] = {}
+    for _ in range(levels):
+        part = {"a": part}
+    return part
+
+
+@pytest.mark.parametrize("part", [nested(300), nested(5_000), {"n": 10**26}, {"n": object()}])
+def test_content_that_no_store_keeps_is_refused(part: dict[str, Any]) -> None:
+    bad = said("x", timestamp=T0, content_items=(part,))
+    assert refusal(bad, max_bytes=100) == "content that cannot be stored"
+    with pytest.raises(InvalidInputError, match=r"messages\[1\].*cannot be stored"):
+        messages_of_request([said("x", timestamp=T0), bad], tenant_id="t", owner=Owner.group("g"), session_id=None,
+                            imported_at=1, max_bytes=1_000)  # fmt: skip
+    assert refusal(said("x", content_items=({"a\ud83d": "\ud83d"}, nested(50))), max_bytes=100) is None
+
+
 def test_surrogates_and_parts_become_storable() -> None:
     (found,) = imported([said("half \ud83d", content_items=({"a\ud83d": ["\ud83d\ude02"]},))])
     assert found.text == "half \ufffd"
@@ -144,7 +176,7 @@ def test_online_and_bulk_give_the_same_keys() -> None:
     ],
 )
 def test_requests_that_are_refused(row: Incoming, owner: Owner, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises((InvalidInputError, TooLargeError), match=message):
         messages_of_request([row], tenant_id="t", owner=owner, session_id=None, imported_at=1, max_bytes=1_000)
 
 

@@ -35,6 +35,10 @@ def test_keys_tell_times_places_and_occurrences_apart() -> None:
     }
     assert len(keys) == 6
     assert derived_message_key("c", **base | {"place": 9}) == derived_message_key("c", **base)  # type: ignore[arg-type]
+    assert derived_message_key("c", **base, source="a") == derived_message_key("c", **base)  # type: ignore[arg-type]
+    undated = base | {"timestamp": None}
+    sources = {derived_message_key("c", **undated, source=name) for name in ("", "a", "b")}  # type: ignore[arg-type]
+    assert len(sources) == 3
     assert message_key("c", "x") != message_key("d", "x")
 
 

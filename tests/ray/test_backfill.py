@@ -34,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, chats: Path, local_ray: None
 
 def test_every_message_is_stored_once_and_built(built: tuple[Path, BackfillReport], chats: Path) -> None:
     folder, report = built
-    assert (report.state, report.read, report.new, report.duplicates, report.conflicts) == ("done", 240, 240, 0, 0)
+    assert (report.state, report.read, report.new, report.duplicates, report.conflicts) == ("done", 242, 240, 0, 0)
     assert report.skipped.counts == {"blank text": 1}
     assert report.unreadable.counts == {"bad JSON": 1}
     assert report.unreadable.examples["bad JSON"][0].where == f"{chats.resolve()}:242"
@@ -53,12 +53,12 @@ def test_twice_changes_nothing(built: tuple[Path, BackfillReport], chats: Path) 
     folder, first = built
     before = content(folder)
     again = backfill(folder, chats)
-    assert (again.job, again.read, again.new, again.duplicates, again.memcells) == (first.job, 240, 0, 240, 0)
+    assert (again.job, again.read, again.new, again.duplicates, again.memcells) == (first.job, 242, 0, 240, 0)
     assert content(folder) == before
 
 
 def test_other_paths_and_workers_give_the_same_content(built: tuple[Path, BackfillReport], chats: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "in" / "copy.jsonl"
+    copy = tmp_path / "in" / chats.name  # the keys of undated messages without ids hold it
     copy.parent.mkdir()
     copy.write_bytes(chats.read_bytes())
     report = backfill(tmp_path / "data", copy.parent, workers=1, job="mine")
@@ -83,7 +83,7 @@ def test_changed_content_under_an_id_is_a_reported_conflict(built: tuple[Path, B
 
 def test_a_dry_run_stores_nothing(chats: Path, tmp_path: Path) -> None:
     report = backfill(tmp_path / "data", chats, dry_run=True)
-    assert (report.read, report.conversations, report.skipped.total, report.unreadable.total) == (240, 6, 1, 1)
+    assert (report.read, report.conversations, report.skipped.total, report.unreadable.total) == (242, 6, 1, 1)
     assert report.tokens
     assert report.tokens > 1_000
     assert report.memcells >= 6
@@ -97,7 +97,7 @@ def test_limit_since_and_until(chats: Path, tmp_path: Path) -> None:
     day = 86_400_000
     start = 1_709_620_800_000
     dated = backfill(tmp_path / "dated", chats, since=start + day, until=start + 2 * day)
-    assert (dated.read, dated.new) == (240, 40)
+    assert (dated.read, dated.new) == (242, 40)
     assert dated.skipped.counts == {
         "blank text": 1, "no time to compare with --since or --until": 120, "not before --until": 80
     }  # fmt: skip
@@ -131,11 +131,28 @@ def test_progress_is_told(chats: Path, tmp_path: Path) -> None:
 
     run_backfill(BackfillRequest(paths=[chats]), **settings(tmp_path / "data"), progress=Listener())
     last = {snapshot.stage: snapshot for snapshot in seen}
-    assert (last["import"].done, last["import"].messages) == (last["import"].total, 240)
+    assert (last["import"].done, last["import"].messages) == (last["import"].total, 242)
     assert (last["build"].done, last["build"].total, last["build"].errors) == (240, 240, 0)
 
 
 def test_embedded_stores_stay_on_one_node(chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.nodes", lambda: [{"Alive": True}, {"Alive": True}, {"Alive": False}])
-    with pytest.raises(ConfigurationError, match=r"2 nodes.*EVERCORE_DATA_DIR"):
+    with pytest.raises(ConfigurationError, match=r"2 nodes.*EVERCORE_DATA_DIR") as caught:
         backfill(tmp_path / "data", chats)
+    assert "single Ray node" in str(caught.value.hint)
+
+
+def test_a_file_that_grew_under_a_stopped_job_is_imported_and_old_letters_go(tmp_path: Path) -> None:
+    folder, path = tmp_path / "data", tmp_path / "chats.jsonl"
+    write_chats(path, conversations=2, messages=10)
+    job = backfill(folder, path).job
+    ledger = stores(folder).ledger
+    asyncio.run(ledger.update_job(job, state="building"))  # as if stopped there
+    with path.open("a", encoding="utf-8") as out:
+        out.write('{"conversation": "chat-0", "sender": "Ann", "text": "one more"}\n')
+    report = backfill(folder, path)
+    assert (report.state, report.read, report.new, report.duplicates) == ("done", 41, 21, 20)
+    assert differences(folder).differences == []
+    assert asyncio.run(stores(folder).documents.pending_conversations()) == []
+    asyncio.run(ledger.add_dead_letters(job, [{"error": "lost"}]))
+    assert backfill(folder, path).dead_letters == 0

@@ -133,3 +133,15 @@ def test_times_in_three_forms() -> None:
     milliseconds = 1_709_629_200_000
     for value in (milliseconds, milliseconds // 1000, "2024-03-05T09:00:00Z", "2024-03-05T17:00:00+08:00"):
         assert parse({"timestamp": {"gte": value}}) == parse({"timestamp": {"gte": milliseconds}})
+
+
+def test_long_lists_of_values() -> None:
+    many = [f"s{i}" for i in range(5_000)]
+    where, values = to_sql(parse({"sender_id": {"in": many}, "session_id": {"in": [*many, None]}}))
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE r (session_id, sender_ids)")
+    connection.execute("INSERT INTO r VALUES (NULL, '[\"s7\"]'), ('other', '[\"s7\"]'), ('s9', '[\"x\"]')")
+    assert connection.execute(f"SELECT count(*) FROM r WHERE {where}", values).fetchone() == (1,)
+    connection.close()
+    with pytest.raises(InvalidFilterError, match="values"):
+        parse({"user_id": {"in": ["u"] * 10_001}})

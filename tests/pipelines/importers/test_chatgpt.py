@@ -167,3 +167,12 @@ def repaired(data: bytes, size: int) -> bytes:
 def test_what_is_repaired() -> None:
     data = b"\xed\xa0\xbd\xed\xb8\x82 \xed\xa0\xbd \\ud83d\\ude02 \\ud83d \\\\ud83d \xff"
     assert repaired(data, 3).decode() == "😂 \ufffd \\ud83d\\ude02 \\ufffd \\\\ud83d \ufffd"
+
+
+def test_a_conversation_nested_too_deep_stops_no_other(tmp_path: Path) -> None:
+    deep = '{"a":' * 1_010 + "1" + "}" * 1_010
+    tree = '"mapping": {"a": {"message": {"author": {"role": "user"}, "content": {"parts": ["hi"]}}}}'
+    path = tmp_path / "conversations.json"
+    path.write_text(f'[{{"title": {deep}, {tree}}}, {{"title": "t", {tree}}}]')
+    found = list(chatgpt.read(path, ReadOptions()))
+    assert [getattr(item, "reason", "read") for item in found] == ["nested too deep", "read"]

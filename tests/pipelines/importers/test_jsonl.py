@@ -96,6 +96,20 @@ def test_lines_that_are_no_messages_are_told_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_nested_too_deep_is_one_unreadable_line(tmp_path: Path) -> None:
+    path, deep = tmp_path / "a.jsonl", b'{"sender":"A","text":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}\n"
+    assert not jsonl.sniff(tmp_path / "a.log", deep)
+    found = read(path, deep + b'{"sender":' + b'{"id":' * 1_010 + b"1" + b"}" * 1_010 + b',"text":"x"}\n' + json.dumps(ROW).encode())
+    assert [getattr(item, "reason", "read") for item in found] == ["bad JSON", "nested too deep", "read"]
+
+
+def test_an_integer_beyond_floats_is_no_time(tmp_path: Path) -> None:
+    line = b'{"sender":"A","text":"\\ud800","time":1' + b"0" * 400 + b"}\n"
+    (found,) = read(tmp_path / "a.jsonl", line)
+    assert isinstance(found, Rejected)
+    assert found.reason == "bad time"
+
+
 def test_a_file_without_conversations_is_one(tmp_path: Path) -> None:
     rows = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     found = read(tmp_path / "diary.jsonl", rows)
