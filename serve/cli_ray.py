@@ -8,11 +8,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,10 +20,9 @@ from ray._private.ray_logging import global_worker_stdstream_dispatcher
 from primitives.errors import UnavailableError
 from serve.configuration import Settings
 from serve.instance import RunningServer
+from serve.ray_folder import new_folder, remove_folder
 
 NAMESPACE = "evercore"
-FOLDER_PREFIX = "evc-"
-OWNER_FILE = "owner.pid"
 STOP_SECONDS = 15.0
 
 logger = logging.getLogger(__name__)
@@ -35,7 +31,7 @@ logger = logging.getLogger(__name__)
 @contextlib.contextmanager
 def own_ray(settings: Settings) -> Iterator[str]:
     """Start a local Ray and yield its address; everything of it is gone when the block ends."""
-    folder = _own_folder()
+    folder = new_folder()
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     started: list[psutil.Process] = []
     try:
@@ -46,23 +42,7 @@ def own_ray(settings: Settings) -> Iterator[str]:
         started = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
         ray.shutdown()
         _end(started)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _own_folder() -> str:
-    """A folder for this Ray. Those that killed processes left are removed on the way.
-
-    Sockets of Ray lie in it, and a socket's path may have 107 characters only, so it is under /tmp.
-    """
-    for left in Path("/tmp").glob(f"{FOLDER_PREFIX}*"):
-        try:
-            if not psutil.pid_exists(int((left / OWNER_FILE).read_text())):
-                shutil.rmtree(left, ignore_errors=True)
-        except (OSError, ValueError):
-            continue  # somebody else's, or being made or removed right now
-    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp")
-    (Path(folder) / OWNER_FILE).write_text(str(os.getpid()))
-    return folder
+        remove_folder(folder)
 
 
 def _start(settings: Settings, folder: str) -> None:

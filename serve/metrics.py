@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 LATENCY_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
@@ -79,5 +83,20 @@ class Metrics:
             else:
                 self._rows.labels(tenant, name).set(count)
 
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
+    def text(self, *, tenant: str | None = None) -> bytes:
+        """All series, or those without a tenant and those of this one."""
+        return generate_latest(self.registry if tenant is None else _OfTenant(self.registry, tenant))
+
+
+class _OfTenant(Collector):
+    """A registry without the series of other tenants."""
+
+    def __init__(self, registry: CollectorRegistry, tenant: str) -> None:
+        self._registry = registry
+        self._tenant = tenant
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            shown.samples = [s for s in metric.samples if s.labels.get("tenant", self._tenant) == self._tenant]
+            yield shown

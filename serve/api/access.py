@@ -70,6 +70,11 @@ class Gate:
         self._origins = frozenset(settings.evercore_cors_origins)
         self._default_tenant = default_tenant
 
+    @property
+    def keyed(self) -> bool:
+        """Whether API keys are configured, so that callers may be of different tenants."""
+        return bool(self._keys)
+
     def tenant_of(self, request: Request) -> str:
         """The caller's tenant; UnauthorizedError, ForbiddenError or OverloadedError."""
         tenant = self._by_key(request) if self._keys else self._without_keys(request)
@@ -94,7 +99,7 @@ class Gate:
         Any page can post text to a port of its visitor's machine, so a foreign Origin is refused; and a name that was
         made to point to 127.0.0.1 is told by its Host.
         """
-        host = urllib.parse.urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        host = _parts(f"//{request.headers.get('host', '')}").hostname or ""
         if not is_loopback(host):
             raise ForbiddenError(
                 f"this server answers on loopback names only, not on {host!r}", hint="Configure EVERCORE_API_KEYS."
@@ -108,7 +113,15 @@ class Gate:
 
     def _known_origin(self, origin: str, host: str) -> bool:
         """Whether a page is allowed by name, or is one of this very server."""
-        return bool(self._origins & {"*", origin}) or urllib.parse.urlsplit(origin).netloc == host
+        return bool(self._origins & {"*", origin}) or _parts(origin).netloc == host
+
+
+def _parts(url: str) -> urllib.parse.SplitResult:
+    """The parts of a header's value; one that is no URL has none, so it is nobody's name."""
+    try:
+        return urllib.parse.urlsplit(url)
+    except ValueError:
+        return urllib.parse.urlsplit("")
 
 
 def admit(request: Request) -> str:

@@ -30,6 +30,7 @@ def bare_app(settings: Settings, metrics: Metrics) -> FastAPI:
     """The application without services, which must be put into `app.state.services` before the first request."""
     app = FastAPI(title=TITLE, version=version(), docs_url=None, redoc_url=None)
     app.state.gate = Gate(settings.serve, default_tenant=settings.storage.evercore_tenant)
+    app.state.counted_until = {}
     errors.install(app)
     # Fixed paths stand before /memories/{memory_id}, which would take them for an id.
     for part in (docs, health, prometheus, memories_write, memories_read, resources):

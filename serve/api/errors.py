@@ -60,6 +60,11 @@ class BodyValidationError(InvalidInputError):
     code = "VALIDATION_ERROR"
 
 
+def path_of(request: Request) -> str:
+    """The path that was asked for. `request.url` would parse the Host header, which may be anything."""
+    return str(request.scope["path"])
+
+
 def error_body(
     *, code: str, message: str, path: str, request_id: str, details: dict[str, Any] | None = None
 ) -> dict[str, Any]:
@@ -84,7 +89,7 @@ def error_response(
     headers: dict[str, str] | None = None,
 ) -> Response:
     body = error_body(
-        code=code, message=message, path=request.url.path, request_id=request_id_of(request), details=details
+        code=code, message=message, path=path_of(request), request_id=request_id_of(request), details=details
     )
     return JsonResponse(body, status_code=status, headers=headers)
 
@@ -93,7 +98,7 @@ def response_of(request: Request, fault: EverCoreError) -> Response:
     """An error of this project as a response."""
     details = {**fault.details, **({"hint": fault.hint} if fault.hint else {})}
     if fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("%s %s failed: %s", request.method, request.url.path, fault, exc_info=fault)
+        logger.error("%s %s failed: %s", request.method, path_of(request), fault, exc_info=fault)
     return error_response(
         request, status=fault.status, code=fault.code, message=fault.message, details=details, headers=_headers(fault)
     )
@@ -137,7 +142,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, fault: HTTPException) -> Response:
         status = HTTPStatus(fault.status_code)
-        message = f"nothing is at {request.url.path}" if status is HTTPStatus.NOT_FOUND else str(fault.detail)
+        message = f"nothing is at {path_of(request)}" if status is HTTPStatus.NOT_FOUND else str(fault.detail)
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             message = f"{request.method} is not allowed here"
         headers = dict(fault.headers) if fault.headers else None

@@ -42,6 +42,10 @@ def _not_derived(value: str) -> str:
     return value
 
 
+def _selector(value: str) -> str:
+    return _identifier(value) if value else value
+
+
 def _session(value: str) -> str:
     if value == NO_SESSION:
         raise ValueError('"-1" stands for no session; leave session_id out')
@@ -69,6 +73,8 @@ def _iso(value: Any) -> Any:
 Text = Annotated[str, BeforeValidator(cleaned)]
 Identifier = Annotated[str, AfterValidator(_identifier)]
 OwnerId = Annotated[Identifier, AfterValidator(_not_derived)]
+Selector = Annotated[str, AfterValidator(_selector)]
+"""An id that a deletion is narrowed to, or "" for rows without a value."""
 SessionId = Annotated[Identifier, AfterValidator(_session)]
 Milliseconds = Annotated[StrictInt, AfterValidator(_milliseconds), Field(description="Milliseconds since 1970, UTC.")]
 Moment = Annotated[Milliseconds, BeforeValidator(_iso), Field(description="Milliseconds since 1970, or ISO 8601.")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -15,7 +17,7 @@ from pipelines.indexing import embed_and_index
 from pipelines.intake import messages_of_request
 from pipelines.tools import Tools
 from primitives.clock import now_ms
-from primitives.errors import ConflictError
+from primitives.errors import ConflictError, NotFoundError
 from serve.api.answers import answer
 from serve.api.body import body_of, documented
 from serve.api.context import Caller, CallerDependency
@@ -30,6 +32,8 @@ from storage.ids import Owner
 router = APIRouter(prefix="/api/v1/memories", tags=["memories"])
 
 EVERY_CONVERSATION = 100_000
+OFF_LOOP_CHARACTERS = 64 * 2**10
+"""Texts of one request from which their tokens are counted in a thread, so that the event loop goes on answering."""
 
 
 @router.post("", openapi_extra=documented(PersonalAdd), summary="Add messages of a person and their assistant")
@@ -47,14 +51,18 @@ async def add_group(who: CallerDependency, body: Annotated[GroupAdd, Depends(bod
 
 
 async def _add(who: Caller, items: Sequence[MessageItem], *, owner: Owner, session_id: str | None) -> Response:
-    messages = messages_of_request(
-        incoming_messages(items, owner=owner),
+    incoming = incoming_messages(items, owner=owner)
+    make = partial(
+        messages_of_request,
+        incoming,
         tenant_id=who.tenant_id,
         owner=owner,
         session_id=session_id,
         imported_at=now_ms(),
         max_bytes=who.services.settings.pipeline.message_max_bytes,
     )
+    large = sum(len(one.text) for one in incoming) > OFF_LOOP_CHARACTERS
+    messages = await asyncio.to_thread(make) if large else make()
     outcome = await add(who.tools, messages)
     named = {m.sender_id: m.sender_name for m, item in zip(messages, items, strict=True) if item.sender_name}
     for sender_id, name in named.items():
@@ -71,6 +79,15 @@ async def _add(who: Caller, items: Sequence[MessageItem], *, owner: Owner, sessi
             "pending": outcome.pending,
             "message": "Messages accepted",
         },
+    )
+
+
+@router.post("/agent", include_in_schema=False)
+@router.post("/agent/flush", include_in_schema=False)
+async def agent(who: CallerDependency) -> Response:
+    """V1's paths of agent trajectories, which would otherwise be taken for a memory's id and its methods."""
+    raise NotFoundError(
+        "agent memories come with a later release", hint="POST /api/v1/memories and /memories/group take messages."
     )
 
 

@@ -20,10 +20,13 @@ FRESH_SECONDS = 10.0
 
 @router.get("/metrics", summary="Metrics in Prometheus' text format")
 async def metrics(request: Request) -> Response:
-    admit(request)  # the counts are named by tenant
+    caller = admit(request)
     services: Services = request.app.state.services
-    if time.monotonic() > getattr(request.app.state, "counted_until", 0.0):
-        request.app.state.counted_until = time.monotonic() + FRESH_SECONDS
-        for tenant_id in await services.backend.tenants():
+    # With keys, one tenant must not learn of the others; without, the caller is this machine and sees all.
+    only = caller if request.app.state.gate.keyed else None
+    counted: dict[str | None, float] = request.app.state.counted_until
+    if time.monotonic() > counted.get(only, 0.0):
+        counted[only] = time.monotonic() + FRESH_SECONDS
+        for tenant_id in [only] if only is not None else await services.backend.tenants():
             services.metrics.backlog(tenant_id, await services.backend.tenant(tenant_id).documents.counts())
-    return Response(services.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(services.metrics.text(tenant=only), media_type=CONTENT_TYPE_LATEST)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from serve.api.fields import Identifier, Milliseconds, Moment, OwnerId, SessionId, Text, cleaned
+from serve.api.fields import Identifier, Milliseconds, Moment, OwnerId, Selector, SessionId, Text, cleaned
 from serve.query import ALL_ABOVE_THRESHOLD, MOST_TOP_K
 
 MOST_MESSAGES = 500
@@ -115,6 +115,18 @@ class Patch(Strict):
 
     model_config = ConfigDict(extra="allow")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, fields: Any) -> Any:
+        return cleaned(fields)
+
+    @model_validator(mode="after")
+    def _no_blank_text(self) -> Patch:
+        for name, value in (self.model_extra or {}).items():
+            if isinstance(value, str) and not value.strip():
+                raise ValueError(f"{name} is blank")
+        return self
+
 
 # ---------------------------------------------------------------- deleting
 
@@ -126,10 +138,10 @@ class Delete(Strict):
     """
 
     memory_id: Identifier | None = None
-    user_id: str | None = ALL
-    group_id: str | None = ALL
-    session_id: str | None = ALL
-    sender_id: str | None = ALL
+    user_id: Selector | None = ALL
+    group_id: Selector | None = ALL
+    session_id: Selector | None = ALL
+    sender_id: Selector | None = ALL
 
     @model_validator(mode="after")
     def _one_way(self) -> Delete:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipelines.importers.registry import find_sources
 from primitives.clock import to_ms
 from primitives.errors import InvalidInputError
 from serve.commands.jobs import ray_for_job
-from serve.commands.output import JsonOption, console, print_json
+from serve.commands.output import JsonOption, console, errors, print_json
 from serve.commands.owner import GroupOption, TenantOption, UserOption
 from serve.configuration import load_settings
 from serve.ray_environment import prepare_environment
+
+if TYPE_CHECKING:
+    from pipelines.jobs.report import BackfillReport
+
+INTERRUPTED = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -39,6 +45,8 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Turn chat files into memories, in bulk. Stopped anywhere, the same command goes on where it was.
+
+    Exit code 1 where not a single message could be read.
 
     Example: evercore backfill chats.jsonl --fields conversation=conv,sender=speaker,text=text,time=ts
     """
@@ -64,18 +72,31 @@ def backfill(
         workers=workers,
         job=job,
     )
-    with ray_for_job(settings), contextlib.ExitStack() as stack:
-        report = run_backfill(
-            request,
-            storage=settings.storage,
-            models=settings.models,
-            pipeline=settings.pipeline,
-            progress=None if as_json else stack.enter_context(RichProgress(console)),
-        )
+    find_sources(paths, format=format)  # a wrong path is said before Ray starts, which takes seconds
+    try:
+        with contextlib.nullcontext() if dry_run else ray_for_job(settings), contextlib.ExitStack() as stack:
+            report = run_backfill(
+                request,
+                storage=settings.storage,
+                models=settings.models,
+                pipeline=settings.pipeline,
+                progress=None if as_json else stack.enter_context(RichProgress(console)),
+            )
+    except KeyboardInterrupt:
+        errors.print("Stopped; the same command goes on where it was.")
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(report.to_dict())
     else:
         console.print(report)
+    if nothing_readable(report):
+        raise typer.Exit(1)
+
+
+def nothing_readable(report: BackfillReport) -> bool:
+    """Whether no message came out of the files, and not only because the options left all of them out."""
+    unreadable, skipped = report.unreadable.total, report.skipped.total
+    return not report.read or (unreadable > 0 and report.read <= unreadable + skipped)
 
 
 def moment_of(name: str, text: str | None) -> int | None:

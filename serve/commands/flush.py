@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from primitives.errors import InvalidInputError
 from serve.api.memories_write import run_flush
 from serve.commands.backend import with_services
 from serve.commands.client import ServerClient
@@ -32,7 +33,9 @@ def flush(
     Example: evercore flush --user alice
     """
     settings = load_settings()
-    owner = owner_filter(user, None if user is not None else group)
+    if user is not None and group is not None:
+        raise InvalidInputError("both --user and --group are given", hint="Flush one after the other.")
+    owner = owner_filter(user, group)
     request: dict[str, Any] = owner | {"session_id": session}
     server = running_server(settings.storage.evercore_data_dir)
     if server is not None and tenant is None:

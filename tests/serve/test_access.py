@@ -45,6 +45,19 @@ async def test_each_key_has_its_tenant(keyed: Services) -> None:
         assert (await of_b.get("/api/v1/stats")).json()["data"]["tenant_id"] == "b"
 
 
+async def test_metrics_show_the_callers_tenant_only(keyed: Services) -> None:
+    a, b = {"Authorization": "Bearer key-of-a"}, {"X-API-Key": "key-of-b"}
+    async with client_of(keyed, headers=a) as of_a:
+        await add(of_a, "only for a")
+        of_a_text = (await of_a.get("/metrics")).text
+        of_b_text = (await of_a.get("/metrics", headers=b | {"Authorization": ""})).text
+    assert 'evercore_messages_added_total{tenant="a"} 1.0' in of_a_text
+    assert 'evercore_rows{memory_type="raw_message",tenant="a"} 1.0' in of_a_text
+    assert 'tenant="a"' not in of_b_text
+    assert 'evercore_rows{memory_type="raw_message",tenant="b"} 0.0' in of_b_text
+    assert 'evercore_http_requests_total{method="POST"' in of_b_text
+
+
 @pytest.mark.parametrize("host", ["example.org", "127.0.0.1.example.org", "192.168.1.5:1995", ""])
 async def test_without_keys_other_hosts_are_refused(client: httpx.AsyncClient, host: str) -> None:
     assert_error(await client.get("/api/v1/stats", headers={"Host": host}), 403, "FORBIDDEN")
@@ -53,6 +66,14 @@ async def test_without_keys_other_hosts_are_refused(client: httpx.AsyncClient, h
 @pytest.mark.parametrize("host", ["localhost:1995", "127.0.0.1", "[::1]:1995"])
 async def test_loopback_names_are_fine(client: httpx.AsyncClient, host: str) -> None:
     assert (await client.get("/api/v1/stats", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/stats", "/nothing"])
+@pytest.mark.parametrize("headers", [{"Host": "["}, {"Host": "[::1"}, {"Origin": "http://["}])
+async def test_headers_that_are_no_url_are_refused(
+    client: httpx.AsyncClient, headers: dict[str, str], path: str
+) -> None:
+    assert_error(await client.get(path, headers=headers), 403 if path != "/nothing" else 404)
 
 
 async def test_pages_of_other_sites_are_refused(make_settings: MakeSettings, backend: SqliteBackend) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import httpx
 import pytest
 
+from pipelines.intake import messages_of_request
 from serve.services import Services
 from storage.ids import assistant_id
 from tests.serve.calls import MEMORIES, START, add, assert_error, flush, get, group_message, message, search
@@ -154,10 +156,25 @@ async def test_a_text_of_5_mb_is_stored_whole(client: httpx.AsyncClient) -> None
     assert row["content"] == text
 
 
-async def test_a_text_over_the_limit_is_refused(services: Services, client: httpx.AsyncClient) -> None:
+async def test_large_texts_are_prepared_off_the_event_loop(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+
+    def noting(*args: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return messages_of_request(*args, **named)
+
+    monkeypatch.setattr("serve.api.memories_write.messages_of_request", noting)
+    await add(client, "small")
+    await add(client, "large " * 20_000, user="u2")
+    assert threads == [True, False]
+
+
+async def test_a_text_over_the_limit_is_413(services: Services, client: httpx.AsyncClient) -> None:
     limit = services.settings.pipeline.message_max_bytes
     body = {"user_id": "u1", "messages": [message(0, "x" * (limit + 1))]}
-    assert str(limit) in assert_error(await client.post(MEMORIES, json=body), 422)["message"]
+    assert str(limit) in assert_error(await client.post(MEMORIES, json=body), 413, "TOO_LARGE")["message"]
 
 
 async def test_the_body_is_read_whatever_it_is_called(client: httpx.AsyncClient) -> None:

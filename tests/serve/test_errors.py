@@ -38,7 +38,10 @@ async def test_unknown_paths_and_methods(client: httpx.AsyncClient) -> None:
     assert_error(await client.get("/api/v1/settings"), 404)
     assert_error(await client.get("/api/v1/tasks/none"), 404)
     assert_error(await client.patch("/api/v1/groups/none", json={"name": "x"}), 404)
-    assert_error(await client.post(f"{MEMORIES}/agent", json={}), 405)
+    for path in ("agent", "agent/flush"):
+        fault = assert_error(await client.post(f"{MEMORIES}/{path}", json={}), 404, "NOT_FOUND")
+        assert "later release" in fault["message"]
+    assert "/agent" not in (await client.get("/openapi.json")).text
 
 
 async def test_a_body_over_the_limit_is_413_also_without_a_length(

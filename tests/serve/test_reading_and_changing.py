@@ -86,6 +86,27 @@ async def test_a_changed_memory_is_found_by_its_new_text(client: httpx.AsyncClie
     assert_error(await client.patch(f"{MEMORIES}/none", json={"summary": "x"}), 404)
 
 
+async def test_a_change_must_be_text_that_can_be_stored(client: httpx.AsyncClient) -> None:
+    await add(client, "the dentist is on Friday", "noted, the dentist on Friday")
+    await flush(client, user_id="u1")
+    fact = (await get(client, "atomic_fact"))["atomic_facts"][0]
+    path = f"{MEMORIES}/{fact['id']}"
+    for blank in ("", " \n"):
+        assert_error(await client.patch(path, json={"atomic_fact": blank}), 422)
+    cleaned = await client.patch(path, content='{"atomic_fact": "half \\ud800 face", "tags": ["\\ud800"]}')
+    assert cleaned.status_code == 200, cleaned.text
+    shown = (await client.get(path)).json()["data"]
+    assert (shown["atomic_fact"], shown["tags"]) == ("half \ufffd face", ["\ufffd"])
+
+
+@pytest.mark.parametrize("field", ["memory_id", "user_id", "group_id", "session_id", "sender_id"])
+async def test_ids_of_a_deletion_are_checked(client: httpx.AsyncClient, field: str) -> None:
+    owner = "" if field in ("memory_id", "user_id") else '"user_id": "u1", '
+    for bad in ("\\ud800", "a\\u0000b", "x" * 600):
+        raw = f'{{{owner}"{field}": "{bad}"}}'
+        assert_error(await client.post(f"{MEMORIES}/delete", content=raw), 422)
+
+
 async def test_deleting_one_message_takes_what_was_made_of_it(client: httpx.AsyncClient) -> None:
     await add(client, "my secret is peanut butter", "I keep it")
     await flush(client, user_id="u1")
