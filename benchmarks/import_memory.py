@@ -56,6 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--user")
+    parser.add_argument("--seconds", type=float, default=3600, help="stop the import after so long")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -72,7 +73,7 @@ def main() -> None:
                 stdout=subprocess.DEVNULL, stderr=sys.stderr,
             )  # fmt: skip
             began, peak, state, read = time.monotonic(), (0, 0), "none", 0
-            while state in ("none", "importing") and job.poll() is None:
+            while state in ("none", "importing") and job.poll() is None and time.monotonic() - began < options.seconds:
                 now = resident([server.pid, job.pid])
                 peak = max(peak[0], now[0]), max(peak[1], now[1])
                 state, read = asyncio.run(imported(folder))
@@ -85,7 +86,7 @@ def main() -> None:
             server.send_signal(signal.SIGINT)
             server.wait(120)
     megabytes = {
-        "file MB": options.file.stat().st_size >> 20, "messages": read, "import s": round(seconds),
+        "file MB": options.file.stat().st_size >> 20, "messages": read, "stage reached": state, "import s": round(seconds),
         "idle PSS MB": idle[0] >> 20, "peak PSS above idle MB": (peak[0] - idle[0]) >> 20,
         "idle RSS MB": idle[1] >> 20, "peak RSS above idle MB": (peak[1] - idle[1]) >> 20,
     }  # fmt: skip

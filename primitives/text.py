@@ -247,9 +247,10 @@ def _mixed(run: str) -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """The distinct words of a query without stop words; all of its words where nothing else is left."""
+    """The distinct words of a query without stop words; all of its words where fewer than two would be left."""
     found = list(dict.fromkeys(words(text)))
-    return [word for word in found if word not in STOP_WORDS] or found
+    informative = [word for word in found if word not in STOP_WORDS]
+    return informative if len(informative) > 1 else found
 
 
 def sentences(text: str) -> list[str]:
