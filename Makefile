@@ -21,7 +21,7 @@ run: $(READY) ## embedded cluster on 127.0.0.1:1995, sample backfill, three sear
 	@exec $(BIN)/evercore up --demo
 
 test: $(READY) ## all tests of the main job: fast ones, Ray, a whole server
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n 2 --dist loadgroup
 
 test-fast: $(READY) ## the tests that need neither Ray nor a server
 	$(BIN)/python -m pytest tests -m 'not ray and not cluster'

@@ -15,7 +15,7 @@ from typing import cast
 
 CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{CJK}]+")
-_WORD = re.compile(rf"[{CJK}]+|[^\W_]+(?:['’][^\W_]+)*", re.UNICODE)
+_WORD = re.compile(rf"([{CJK}]+)|([^\W_{CJK}]+(?:['’][^\W_{CJK}]+)*)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+[”\"'）)]*|\.(?=\s|$)|\n+|$)", re.DOTALL)
 
@@ -220,30 +220,29 @@ def language_of(text: str) -> str:
 
 def fold(text: str) -> str:
     """Case, width and accents folded: `Ｃafé` and `cafe` are the same word."""
-    text = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(c for c in text if not unicodedata.combining(c)) if not text.isascii() else text
+    if text.isascii():
+        return text.lower()
+    return _combining().sub("", unicodedata.normalize("NFKD", text).casefold())
+
+
+@cache
+def _combining() -> re.Pattern[str]:
+    """Accents and other marks that stand on the letter before them; Unicode has none beyond its second plane."""
+    return re.compile("[" + "".join(c for c in map(chr, range(0x20000)) if unicodedata.combining(c)) + "]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, for a keyword index or a query, in order, stop words included."""
+    """The words of a text, for a keyword index or a query, in order, stop words included.
+
+    Chinese and other letters are parted where they meet; apostrophes inside a word go.
+    """
     out: list[str] = []
-    for run in _WORD.findall(fold(storable(text))):
-        if _CJK_RUN.fullmatch(run):
-            out.extend(_segmenter()(run))
+    for chinese, other in _WORD.findall(fold(storable(text))):
+        if chinese:
+            out.extend(_segmenter()(chinese))
         else:
-            out.extend(_mixed(run))
+            out.append(other.replace("'", "").replace("’", ""))
     return out
-
-
-def _mixed(run: str) -> list[str]:
-    """A run of letters and digits, parted where Chinese begins or ends; apostrophes go."""
-    parts: list[str] = []
-    for piece in re.findall(f"[{CJK}]+|[^{CJK}]+", run):
-        if _CJK_RUN.fullmatch(piece):
-            parts.extend(_segmenter()(piece))
-        else:
-            parts.append(piece.replace("'", "").replace("’", ""))
-    return parts
 
 
 def query_words(text: str) -> list[str]:

@@ -12,6 +12,14 @@ from storage.sqlite.backend import SqliteBackend
 from tests.support.tools import backend_in, tools_over
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With two test processes (`make test`) all Ray tests run in one, since they share a session and mostly wait."""
+    for item in items:
+        for name in ("ray", "cluster"):
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture
 async def backend(tmp_path: Path) -> AsyncIterator[SqliteBackend]:
     opened = backend_in(tmp_path / "data")
