@@ -19,7 +19,7 @@ from serve.commands.search import print_hits
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    "up", "down", "backfill", "search", "flush", "status", "doctor", "verify", "rebuild-index", "replay", "migrate",
+    "up", "down", "backfill", "parse", "search", "flush", "status", "doctor", "verify", "rebuild-index", "replay", "migrate",
     "backup", "settings",
 )  # fmt: skip
 
