@@ -31,6 +31,7 @@ _TITLES = (
     re.compile(r"(?:WhatsApp\s*)?[与與]\s*(?P<name>.+?)\s*的\s*(?:WhatsApp\s*)?(?:聊天|对话|對話|聊天记录|聊天記錄)"),
     re.compile(r"(?P<name>.+?)님과 WhatsApp 대화"),
 )  # fmt: skip
+BLANK = "\ufeff \r\n"
 SAMPLE = 80
 
 
@@ -38,8 +39,7 @@ def sniff(path: Readable, head: bytes) -> bool:
     """A text file whose first line that is not blank has the head of a message."""
     if not path.name.lower().endswith((".txt", ".txt.gz")):
         return False
-    first = next((line for line in head.splitlines() if line.strip()), b"")
-    return parse_head(first.decode("utf-8", "replace")) is not None
+    return parse_head(head.decode("utf-8", "replace").lstrip(BLANK)) is not None
 
 
 def title_of(path: Readable) -> str:
@@ -149,13 +149,19 @@ class _Reader:
 
     def records(self) -> Records:
         current: _Open | None = None
-        starts, number, stray = True, 0, False
+        starts, stray, number = True, False, 0
         with open_bytes(self.path, self.options.meter) as stream:
             try:
                 for number, line in lines(stream):
-                    text = "" if line is None else _decoded(line)
+                    if line is None:  # nobody knows whether a message begins in it
+                        if current is not None:
+                            yield self._message(current)
+                        yield Rejected("line too long", self._where(number))
+                        current, starts, stray = None, True, False
+                        continue
+                    text = _decoded(line)
                     head = self._head(text) if starts or not self.layout.crlf else None
-                    starts = line is not None and line.endswith(b"\r\n")
+                    starts = line.endswith(b"\r\n")
                     if head is not None:
                         if current is not None:
                             yield self._message(current)
@@ -163,9 +169,9 @@ class _Reader:
                         text = text[head.length :]
                     if current is not None:
                         self._add(current, line, text)
-                    elif text.strip() and not stray:
-                        stray = True
-                        yield Rejected("text before the first message", self._where(number), sample=text[:SAMPLE])
+                    elif text.strip(BLANK) and not stray:
+                        stray = True  # told once for all lines up to the next message
+                        yield Rejected("text that belongs to no message", self._where(number), sample=text[:SAMPLE])
             except DAMAGED as fault:
                 yield Rejected("the compressed file is cut or damaged", self._where(number + 1), sample=str(fault))
         if current is not None:
@@ -178,13 +184,13 @@ class _Reader:
             return None
         return head
 
-    def _add(self, current: _Open, line: bytes | None, text: str) -> None:
+    def _add(self, current: _Open, line: bytes, text: str) -> None:
         current.size += len(text)
-        if line is None or current.size > LINE_LIMIT:
-            current.fault, current.lines = "line too long", []
+        if current.size > LINE_LIMIT:
+            current.fault, current.lines = "message too long", current.lines[:1]
         elif not _is_utf8(line):
             current.fault = current.fault or "not UTF-8"
-        if current.fault != "line too long":
+        if current.size <= LINE_LIMIT:
             current.lines.append(text)
 
     def _where(self, number: int) -> str:
