@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
 """Invisible marks of the direction of writing, and a byte order mark."""
@@ -25,11 +26,13 @@ _SPACES = re.compile(f"{_S}+")
 _INVISIBLE = re.compile(f"[{MARKS}]")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
+@lru_cache(maxsize=1_000)  # the same few separators again and again
 def _plain(text: str) -> str:
     """Without invisible marks, with ordinary spaces."""
     return _SPACES.sub(" ", _INVISIBLE.sub("", text))
 
 
+@lru_cache(maxsize=1_000)
 def _letters(text: str) -> str:
     return _NO_LETTERS.sub("", _plain(text)).casefold()
 
@@ -56,8 +59,13 @@ class Head:
     shape: tuple[str, ...]
     length: int
     """Characters up to the sender."""
-    text: str
-    """The head as it stands there, for people."""
+    raw: str
+    """As it stands there."""
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return _plain(self.raw).strip(" -[],")
 
 
 def parse_head(line: str) -> Head | None:
@@ -78,7 +86,7 @@ def parse_head(line: str) -> Head | None:
             *separators, f"{len(digits[0]) == 4}{len(digits[2]) == 4}", "seconds" if match["second"] else "",
             "before" if before else "after" if after else "24",
         ),
-        length=match.end(), text=_plain(match[0]).strip(" -[],"),
+        length=match.end(), raw=match[0],
     )  # fmt: skip
 
 
