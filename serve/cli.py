@@ -18,6 +18,7 @@ from serve.commands import (
     down,
     flush,
     migrate,
+    parse,
     rebuild_index,
     replay,
     search,
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 for command in (
-    up, down, backfill, search, flush, status, doctor, verify, rebuild_index, replay, migrate, backup, settings,
+    up, down, backfill, parse, search, flush, status, doctor, verify, rebuild_index, replay, migrate, backup, settings,
 ):  # fmt: skip
     command.register(app)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import ijson
 
+from pipelines.importers.arrays import items, without_mark
 from pipelines.importers.contract import Importer, ReadOptions, Records, Titled
-from pipelines.importers.files import DAMAGED, open_bytes
+from pipelines.importers.files import DAMAGED, Readable, open_bytes
 from pipelines.importers.repair import RepairedBytes
 from pipelines.importers.times import BadTimeError, moment
 from pipelines.incoming import Incoming, Rejected
@@ -27,7 +27,7 @@ _INNER = {"thoughts", "reasoning_recap", "model_editable_context", "user_editabl
 """Content types that are the model's own notes and settings, no part of the conversation."""
 
 
-def sniff(path: Path, head: bytes) -> bool:
+def sniff(path: Readable, head: bytes) -> bool:
     """An array or object with a conversation tree near its beginning, or an empty array under the export's name."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not start.startswith((b"[", b"{")):
@@ -35,48 +35,27 @@ def sniff(path: Path, head: bytes) -> bool:
     return bool(_TREE.search(head)) or (bool(_NAME.fullmatch(path.name)) and start.rstrip() == b"[]")
 
 
-def read(path: Path, options: ReadOptions) -> Records:
+def read(path: Readable, options: ReadOptions) -> Records:
     """The live thread of every conversation, streamed."""
     prefix = _prefix(path)
     if prefix is None:
         yield Rejected("no conversation tree in the file", str(path))
         return
-    with open_bytes(path, options.meter) as stream:
-        source = RepairedBytes(_without_mark(stream))
-        number = 0
+    for found in items(path, prefix, noun="conversation", meter=options.meter):
+        if isinstance(found, Rejected):
+            yield found
+            continue
         try:
-            for number, tree in enumerate(ijson.items(source, prefix, use_float=True), 1):
-                where = f"{path}: conversation {number}"
-                try:
-                    yield from _conversation(tree, where)
-                except RecursionError:
-                    yield Rejected("nested too deep", where)
-        except ijson.IncompleteJSONError as fault:
-            yield _ends(path, source.position, number, "the file is cut or damaged", fault)
-        except ijson.JSONError as fault:
-            yield _ends(path, source.position, number, "bad JSON", fault)
-        except DAMAGED as fault:
-            yield _ends(path, source.position, number, "the compressed file is cut or damaged", fault)
+            yield from _conversation(found.value, found.where)
+        except RecursionError:
+            yield Rejected("nested too deep", found.where)
 
 
-def _ends(path: Path, position: int, number: int, reason: str, fault: Exception) -> Rejected:
-    where = f"{path}: ends at byte {position}, after conversation {number}"
-    return Rejected(reason, where, sample=str(fault)[:80])
-
-
-def _without_mark(stream: Any) -> Any:
-    """The stream behind a byte order mark."""
-    peek = getattr(stream, "peek", None)
-    if peek is not None and peek(3)[:3] == b"\xef\xbb\xbf":
-        stream.read(3)
-    return stream
-
-
-def _prefix(path: Path) -> str | None:
+def _prefix(path: Readable) -> str | None:
     """Where in the file the conversations are: `item` for an array, `conversations.item` in a wrapping object."""
     with open_bytes(path) as stream:
         try:
-            for prefix, event, value in ijson.parse(RepairedBytes(_without_mark(stream))):
+            for prefix, event, value in ijson.parse(RepairedBytes(without_mark(stream))):
                 if event == "map_key" and value == "mapping":
                     return str(prefix)
         except (ijson.JSONError, *DAMAGED):

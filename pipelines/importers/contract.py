@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
+from pipelines.importers.files import Meter, Readable
 from pipelines.incoming import Incoming, Rejected
 
 OwnerRule = Literal["group", "user"]
-
-
-@dataclass
-class Meter:
-    """How many bytes of a file were read so far (of a compressed one, compressed bytes), for progress."""
-
-    position: int = 0
+DateOrder = Literal["day-first", "month-first", "year-first"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +21,10 @@ class ReadOptions:
     """Field of ours -> name in the file (JSONL)."""
     timezone: str | None = None
     """Zone of times that name none, such as `Asia/Shanghai`."""
+    date_order: DateOrder | None = None
+    """Which number of a date comes first, for files that leave it open (WhatsApp)."""
+    conversation: str | None = None
+    """Name of the conversation, for files that hold one and do not name it (WhatsApp)."""
     meter: Meter = field(default_factory=Meter)
 
 
@@ -47,10 +45,13 @@ class Importer:
     name: str
     owner_rule: OwnerRule
     """Whose memory a conversation becomes: `group` (the conversation itself) or `user` (the person named at import)."""
-    sniff: Callable[[Path, bytes], bool]
+    sniff: Callable[[Readable, bytes], bool]
     """Whether the file is of this format, from its name and its first (decompressed) bytes."""
-    read: Callable[[Path, ReadOptions], Records]
+    read: Callable[[Readable, ReadOptions], Records]
     """The records, streamed in source order. What cannot be read is a Rejected; UnreadableInputError refuses the
     rest of the file, because going on would store something wrong."""
     general: bool = False
     """Asked only after all the particular formats said no."""
+    tree: Callable[[Collection[str]], bool] | None = None
+    """Whether a folder (or a zip, or a folder in one) with files of these names in it is one export as a whole; `read`
+    is then given the folder. None for formats whose exports are single files."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from pipelines.importers.contract import Importer, ReadOptions, Records
-from pipelines.importers.files import DAMAGED, lines, open_bytes
+from pipelines.importers.files import DAMAGED, Readable, lines, open_bytes
 from pipelines.importers.times import BadTimeError, moment, zone_of
 from pipelines.incoming import Incoming, Rejected
 from primitives.errors import InvalidInputError
@@ -35,7 +34,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 SAMPLE = 80
 
 
-def sniff(path: Path, head: bytes) -> bool:
+def sniff(path: Readable, head: bytes) -> bool:
     """By its name, or by a first line that is a whole JSON object with a text in it."""
     if path.name.lower().endswith(SUFFIXES):
         return True
@@ -49,7 +48,7 @@ def sniff(path: Path, head: bytes) -> bool:
     return isinstance(row, dict) and _find(row, "text", {}) is not None
 
 
-def read(path: Path, options: ReadOptions) -> Records:
+def read(path: Readable, options: ReadOptions) -> Records:
     """The messages of a file, line by line."""
     unknown = sorted(set(options.fields) - set(ALIASES))
     if unknown:
@@ -58,7 +57,7 @@ def read(path: Path, options: ReadOptions) -> Records:
 
 
 class _Reader:
-    def __init__(self, path: Path, options: ReadOptions) -> None:
+    def __init__(self, path: Readable, options: ReadOptions) -> None:
         self._path = path
         self._options = options
         self._zone = zone_of(options.timezone)
@@ -175,7 +174,7 @@ def _text(value: Any) -> tuple[str, tuple[dict[str, Any], ...]]:
     return storable("\n".join(texts)), tuple(parts)
 
 
-def _stem(path: Path) -> str:
+def _stem(path: Readable) -> str:
     name = path.name
     return next((name[: -len(s)] for s in reversed(SUFFIXES) if name.lower().endswith(s)), path.stem) or name
 

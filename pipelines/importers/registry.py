@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pipelines.importers as package
-from pipelines.importers.contract import Importer, ReadOptions, Records, Titled
-from pipelines.importers.files import head_of
-from pipelines.incoming import Incoming, Rejected
-from primitives.clock import to_iso
+from pipelines.importers.contract import Importer, ReadOptions, Records
+from pipelines.importers.files import ZIP_MARKS, Inside, Readable, head_of, listing, stamp_of
+from pipelines.incoming import Rejected
 from primitives.errors import InvalidInputError, NotFoundError, UnreadableInputError
+from primitives.hashing import stable_id
 
 AUTO = "auto"
 
@@ -33,9 +32,10 @@ def importers() -> dict[str, Importer]:
 
 @dataclass(frozen=True)
 class Source:
-    """One file to read, and the format it is in."""
+    """One thing to read, and the format it is in: a file, or a folder that is one export as a whole. Either may lie in
+    a zip."""
 
-    path: Path
+    path: Readable
     format: str
 
     @property
@@ -43,13 +43,20 @@ class Source:
         return importers()[self.format]
 
     @property
+    def size(self) -> int:
+        """Bytes that a reader's meter will show in the end."""
+        return stamp_of(self.path).size
+
+    @property
     def identity(self) -> str:
-        """The file as it is now: a changed file is another one, so nothing of it passes for imported."""
-        status = self.path.stat()
-        return f"{self.path}@{status.st_size}-{status.st_mtime_ns}"
+        """The source as it is now: a changed file is another one, so nothing of it passes for imported."""
+        if isinstance(self.path, Path) and self.path.is_dir():
+            return f"{self.path}@{stable_id(sorted(listing(self.path).items()))[:24]}"
+        stamp = stamp_of(self.path)
+        return f"{self.path}@{stamp.size}-{stamp.changed_ns}"
 
     def read(self, options: ReadOptions) -> Records:
-        """All records. A file that the importer refuses midway ends with the reason, so that nothing goes missing
+        """All records. A source that the importer refuses midway ends with the reason, so that nothing goes missing
         in silence; one without any record says so."""
         empty = True
         try:
@@ -65,14 +72,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """Files to read in order, and files that were found in folders and passed over."""
+    """What to read, in order, and files that were found in folders and zips and passed over."""
 
     files: list[Source] = field(default_factory=list)
     passed_over: list[Rejected] = field(default_factory=list)
 
 
 def find_sources(paths: Sequence[str | Path], *, format: str = AUTO) -> Sources:
-    """The files under `paths`, folders walked in name order. NotFoundError, InvalidInputError, UnreadableInputError."""
+    """What is under `paths`, folders and zips walked in name order.
+
+    NotFoundError, InvalidInputError, UnreadableInputError.
+    """
     if format != AUTO and format not in importers():
         raise InvalidInputError(f"unknown format {format!r}", hint=f"Known: {AUTO}, {', '.join(importers())}.")
     found = Sources()
@@ -80,8 +90,7 @@ def find_sources(paths: Sequence[str | Path], *, format: str = AUTO) -> Sources:
         if not path.exists():
             raise NotFoundError(f"there is no {path}", hint="Check the path.")
         if path.is_dir():
-            for inner in sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path))):
-                _take(found, inner.resolve(), format, named=False)
+            _walk(found, path.resolve(), format)
         else:
             _take(found, path.resolve(), format, named=True)
     if not found.files and not found.passed_over:
@@ -92,31 +101,78 @@ def find_sources(paths: Sequence[str | Path], *, format: str = AUTO) -> Sources:
 
 
 _UNKNOWN = "unknown format"
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+_EMPTY_BYTES = 64
+"""A file of fewer bytes, all of them blank, is as good as empty."""
 
 
 def _known() -> str:
     return f"Known formats: {', '.join(importers())}; choose one with --format."
 
 
-def _take(found: Sources, path: Path, format: str, *, named: bool) -> None:
+def _walk(found: Sources, folder: Readable, format: str) -> None:
+    """Take what is in a folder or zip: exports that are a folder as a whole, and all other files one by one."""
+    names = listing(folder)
+    whole = _whole(names, format)
+    covered = tuple(f"{name}/" if name else "" for name in whole)
+    alone = [name for name in names if not name.startswith(covered)] if covered else list(names)
+    for name in sorted([*whole, *alone], key=lambda name: name.split("/")):
+        inner = folder / name if name else folder
+        if name in whole:
+            found.files.append(Source(inner, whole[name]))
+        else:
+            _take(found, inner if isinstance(inner, Inside) else inner.resolve(), format, named=False)
+
+
+def _whole(names: Iterable[str], format: str) -> dict[str, str]:
+    """Folders (relative, empty for the folder itself) that are one export as a whole, with their formats."""
+    asked = [i for i in importers().values() if i.tree is not None and format in (AUTO, i.name)]
+    inside: dict[str, list[str]] = {}
+    for name in names:
+        above, _, last = name.rpartition("/")
+        inside.setdefault(above, []).append(last)
+    found = {folder: i.name for folder, there in inside.items() for i in asked if i.tree is not None and i.tree(there)}
+    if format != AUTO and asked and not found:
+        found[""] = format  # a person said so
+    return found
+
+
+def _take(found: Sources, path: Readable, format: str, *, named: bool) -> None:
     try:
-        size, head = path.stat().st_size, head_of(path)
+        size, head = stamp_of(path).size, head_of(path)
     except PermissionError as fault:
         raise UnreadableInputError(f"{path} may not be read", hint="Check its owner and rights.") from fault
-    if size == 0 or (not head.strip() and size < 64):
+    if size == 0 or (not head.strip() and size < _EMPTY_BYTES):
         found.passed_over.append(Rejected("empty file", str(path)))
-        return
-    name = format if format != AUTO else next((n for n, i in importers().items() if i.sniff(path, head)), None)
-    if name is not None:
+    elif isinstance(path, Path) and head.startswith(ZIP_MARKS):
+        _take_zip(found, path, format, named=named)
+    elif format != AUTO and importers()[format].tree is None:
+        found.files.append(Source(path, format))
+    elif (name := next((n for n, i in importers().items() if format == AUTO and i.sniff(path, head)), None)) is not None:
         found.files.append(Source(path, name))
-    elif named:
-        raise UnreadableInputError(f"{path} is of no known format", hint=_known())
     else:
-        found.passed_over.append(Rejected(_UNKNOWN, str(path), skipped=True))
+        _pass_over(found, path, named=named)
+
+
+def _take_zip(found: Sources, path: Path, format: str, *, named: bool) -> None:
+    inner = Sources()
+    try:
+        _walk(inner, Inside(path), format)
+    except UnreadableInputError as fault:
+        if named:
+            raise
+        found.passed_over.append(Rejected(fault.message, str(path)))
+        return
+    if inner.files:
+        found.files.extend(inner.files)
+        found.passed_over.extend(inner.passed_over)
+    else:
+        _pass_over(found, path, named=named)
+
+
+def _pass_over(found: Sources, path: Readable, *, named: bool) -> None:
+    if named:
+        raise UnreadableInputError(f"{path} is of no known format", hint=_known())
+    found.passed_over.append(Rejected(_UNKNOWN, str(path), skipped=True))
 
 
 def check_start(source: Source, options: ReadOptions, *, records: int = 1_000) -> None:
@@ -124,18 +180,3 @@ def check_start(source: Source, options: ReadOptions, *, records: int = 1_000) -
     for number, _ in enumerate(source.importer.read(source.path, options)):
         if number >= records:
             break
-
-
-def parse_paths(
-    paths: Sequence[str | Path], *, format: str = AUTO, options: ReadOptions | None = None
-) -> Iterator[dict[str, Any]]:
-    """What the importers read, as rows {conversation, sender, time, text}; rejected records are left out."""
-    given = options or ReadOptions()
-    for source in find_sources(paths, format=format).files:
-        for record in source.read(given):
-            if isinstance(record, Incoming):
-                title = record.title if isinstance(record, Titled) else ""
-                yield {
-                    "conversation": title or record.conversation, "sender": record.sender_id,
-                    "time": to_iso(record.timestamp), "text": record.text, "message_id": record.message_id,
-                }  # fmt: skip

@@ -63,7 +63,7 @@ def file_plans(sources: Sources, request: BackfillRequest, setup: Setup) -> list
     for source in sources.files:
         ownership = request.ownership(source)
         check_start(source, request.options())
-        plans.append(FilePlan(source, source.identity, source.path.stat().st_size, ownership))
+        plans.append(FilePlan(source, source.identity, source.size, ownership))
     return plan_limits(_each_once(plans), request, max_bytes=setup.pipeline.message_max_bytes)
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipelines.importers.registry import find_sources
-from primitives.clock import to_ms
-from primitives.errors import InvalidInputError
 from serve.commands.jobs import ray_for_job
 from serve.commands.output import JsonOption, console, errors, print_json
 from serve.commands.owner import GroupOption, TenantOption, UserOption
+from serve.commands.reading_options import (
+    ConversationOption,
+    DateOrderOption,
+    FieldsOption,
+    FormatOption,
+    LimitOption,
+    PathsArgument,
+    SinceOption,
+    TimezoneOption,
+    UntilOption,
+    moment_of,
+)
 from serve.configuration import load_settings
 from serve.ray_environment import prepare_environment
 
@@ -29,16 +37,22 @@ def register(app: typer.Typer) -> None:
 
 
 def backfill(
-    paths: Annotated[list[Path], typer.Argument(help="Files or folders of chats.")],
-    format: Annotated[str, typer.Option(help="auto, or the name of a format.")] = "auto",
-    fields: Annotated[str, typer.Option(help="Fields of JSONL files: conversation=conv,text=body,...")] = "",
+    paths: PathsArgument,
+    format: FormatOption = "auto",
+    fields: FieldsOption = "",
     user: UserOption = None,
     group: GroupOption = None,
+    talks_of: Annotated[
+        str | None,
+        typer.Option(help="Whose the talks with an assistant are, where chats of groups lie beside them."),
+    ] = None,
     tenant: TenantOption = None,
-    since: Annotated[str | None, typer.Option(help="Only messages from this time on (ISO 8601).")] = None,
-    until: Annotated[str | None, typer.Option(help="Only messages before this time (ISO 8601).")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many messages.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="Zone of times that name none: Asia/Shanghai.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    limit: LimitOption = None,
+    timezone: TimezoneOption = None,
+    date_order: DateOrderOption = None,
+    conversation: ConversationOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count only; store nothing.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes; default: one a core.")] = None,
     job: Annotated[str | None, typer.Option(help="Name of the job; the same name resumes it.")] = None,
@@ -63,11 +77,14 @@ def backfill(
         fields=parse_fields(fields),
         user=user,
         group=group,
+        talks_of=talks_of,
         tenant=tenant or settings.storage.evercore_tenant,
         since=moment_of("--since", since),
         until=moment_of("--until", until),
         limit=limit,
         timezone=timezone,
+        date_order=date_order,
+        conversation=conversation,
         dry_run=dry_run,
         workers=workers,
         job=job,
@@ -98,13 +115,3 @@ def nothing_readable(report: BackfillReport) -> bool:
     unreadable, skipped = report.unreadable.total, report.skipped.total
     return not report.read or (unreadable > 0 and report.read <= unreadable + skipped)
 
-
-def moment_of(name: str, text: str | None) -> int | None:
-    """Milliseconds of an ISO 8601 time; a time without a zone is UTC."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as fault:
-        raise InvalidInputError(f"{name} {text!r} is not ISO 8601", hint=f"Write {name} 2024-03-05.") from fault
-    return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -17,6 +17,10 @@ from serve.instance import RunningServer
 
 SEARCHES = "searches.json"
 SHOWN_HITS = 3
+TALKS_OF = "kai"
+"""Whose ChatGPT export lies among the samples; such an export names nobody."""
+TIMEZONE = "Asia/Shanghai"
+"""Of the WhatsApp chat among them."""
 
 
 def run_demo(settings: Settings, server: RunningServer, samples: Path) -> None:
@@ -31,8 +35,9 @@ def run_demo(settings: Settings, server: RunningServer, samples: Path) -> None:
 
 
 def sample_files(samples: Path) -> list[Path]:
-    """Group chats, and talks of one person with an assistant, whose lines name that person."""
-    files = sorted(samples.glob("*.jsonl"))
+    """JSONL files, and a folder for each export of another application."""
+    there = sorted(samples.iterdir()) if samples.is_dir() else []
+    files = [path for path in there if path.suffix == ".jsonl" or path.is_dir()]
     if not files or not (samples / SEARCHES).is_file():
         raise InvalidInputError(
             f"no sample chats in {samples}", hint="Run it in the project's folder, or give --samples."
@@ -45,7 +50,9 @@ def _backfill(settings: Settings, paths: list[Path]) -> None:
     from pipelines.jobs.progress import RichProgress
     from pipelines.jobs.request import BackfillRequest
 
-    request = BackfillRequest(paths=paths, tenant=settings.storage.evercore_tenant)
+    request = BackfillRequest(
+        paths=paths, tenant=settings.storage.evercore_tenant, talks_of=TALKS_OF, timezone=TIMEZONE
+    )
     with RichProgress(console) as progress:
         report = run_backfill(
             request,

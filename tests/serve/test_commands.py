@@ -19,7 +19,7 @@ from serve.commands.search import print_hits
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    "up", "down", "backfill", "search", "flush", "status", "doctor", "verify", "rebuild-index", "replay", "migrate",
+    "up", "down", "backfill", "parse", "search", "flush", "status", "doctor", "verify", "rebuild-index", "replay", "migrate",
     "backup", "settings",
 )  # fmt: skip
 
@@ -244,3 +244,26 @@ def test_hits_are_printed_with_their_sources(capsys: pytest.CaptureFixture[str])
     assert "likes [tea]" in shown
     assert "undated, from m1, m2, m3 and 1 more" in shown
     assert "Without vector: gone" in shown
+
+
+def test_parse_prints_each_message_once_and_counts_the_rest(run: Any, tmp_path: Path) -> None:
+    row = {"conversation": "c", "message_id": "1", "sender": "ann", "sender_name": "Ann", "text": "hello", "time": 1_709_620_800}
+    lines = [row, row, row | {"text": "changed"}, row | {"message_id": "2", "text": "bye"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
+    done = run("parse", "a.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert (first["conversation"], first["sender"], first["sender_id"], first["text"], second["text"]) == ("c", "Ann", "ann", "hello", "bye")
+    assert first["time"].startswith("2024-03-05T06:40:00")
+    for said in ("2 messages from 5 records", "1 left out: duplicate", "1 left out: same id, other content", "1 unreadable: bad JSON", "a.jsonl:5"):
+        assert said in done.stderr
+    preview = run("parse", "a.jsonl", "--limit", "1")
+    assert "Ann: hello" in preview.stdout
+    assert "c: 1 messages" in preview.stdout
+    assert not (tmp_path / "data").exists()
+    (tmp_path / "_chat.txt").write_text("03/04/2024, 08:00 - Ann: hi\n")
+    asked = run("parse", "_chat.txt", "--timezone", "UTC")
+    assert (asked.returncode, asked.stdout) == (1, "")
+    assert "--date-order" in asked.stderr
+    answered = run("parse", "_chat.txt", "--timezone", "UTC", "--date-order", "day-first", "--conversation", "us", "--json")
+    assert json.loads(answered.stdout)["time"].startswith("2024-04-03")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.importers import chatgpt
 from pipelines.importers.contract import ReadOptions, Titled
+from pipelines.importers.registry import find_sources
 from pipelines.importers.repair import RepairedBytes
 from pipelines.incoming import Incoming, Rejected
 
@@ -60,6 +61,24 @@ def test_the_live_thread_only(tmp_path: Path) -> None:
                                   lambda t: t])  # fmt: skip
 def test_wrapped_in_objects(tmp_path: Path, wrap: Any) -> None:
     assert texts(read(tmp_path / "conversations.json", wrap(PLAIN))) == ["hi", "hello"]
+
+
+def test_numbered_files_with_null_titles(tmp_path: Path) -> None:
+    for number in range(2):
+        untitled = PLAIN | {"title": None, "conversation_id": f"talk-{number}"}
+        (tmp_path / f"conversations-00{number}.json").write_text(json.dumps([untitled]))
+    (tmp_path / "conversations-002.json").write_text("[]")
+    found = find_sources([tmp_path])
+    assert [source.format for source in found.files] == ["chatgpt"] * 3
+    read = [record for source in found.files for record in source.read(ReadOptions())]
+    assert [(m.conversation, m.title, m.text) for m in read if isinstance(m, Titled)] == [
+        ("talk-0", "", "hi"), ("talk-0", "", "hello"), ("talk-1", "", "hi"), ("talk-1", "", "hello")
+    ]  # fmt: skip
+
+
+def test_children_are_not_needed_and_do_not_count(tmp_path: Path) -> None:
+    nodes = [n | {"children": ["elsewhere"]} for n in PLAIN["mapping"].values()]
+    assert texts(read(tmp_path / "c.json", [tree(*nodes)])) == texts(read(tmp_path / "d.json", [PLAIN])) == ["hi", "hello"]
 
 
 def test_without_a_usable_current_node_the_latest_leaf_ends_the_thread(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from models.settings import ModelSettings
 from pipelines.importers.registry import find_sources
@@ -19,9 +22,13 @@ from pipelines.jobs.report import BackfillReport
 from pipelines.jobs.request import BackfillRequest
 from pipelines.jobs.setup import Setup
 from pipelines.settings import PipelineSettings
+from primitives.clock import now_ms
+from primitives.errors import InvalidInputError
 from storage.ports import Span, Window
 from storage.settings import StorageSettings
 from storage.stores import TenantStores
+from tests.pipelines.importers.exports import FORMATS, T0, Said, content_of, rows
+from tests.pipelines.importers.exports import write as write_export
 
 
 def setup_in(folder: Path) -> Setup:
@@ -31,15 +38,19 @@ def setup_in(folder: Path) -> Setup:
     )  # fmt: skip
 
 
-async def imported(setup: Setup, *paths: Path) -> BackfillReport:
-    """An import into a job named after the paths."""
-    request = BackfillRequest(paths=list(paths))
+OPTIONS = {"talks_of": "ann", "timezone": "UTC"}
+
+
+async def imported(setup: Setup, *paths: Path, batches: int | None = None, **options: Any) -> BackfillReport:
+    """An import into a job named after the paths; it stops after so many `batches` of each file."""
+    request = BackfillRequest(paths=list(paths), **options)
     sources = find_sources(request.paths)
     plans = file_plans(sources, request, setup)
     ledger, job = setup.stores().ledger, request.job_name
     await ledger.open_job(job, request.arguments())
     for plan in reversed(plans):  # files are stored in any order
-        for batch in read_batches(plan, request, max_bytes=1_000, done=await ledger.imported_batches(job, plan.identity)):
+        done = await ledger.imported_batches(job, plan.identity)
+        for batch in islice(read_batches(plan, request, max_bytes=1_000, done=done), batches):
             table = prepare(table_of("batch", [batch.dump()]), plans={plan.identity: plan}, setup=setup)
             for data in values_of("batch", table):
                 await store_batch(setup.stores(), job, data)
@@ -112,3 +123,67 @@ def test_few_messages_need_few_workers() -> None:
     assert pool_size([window], workers=8, blocks=8) == 1
     assert pool_size([window] * 30, workers=8, blocks=8) == 3
     assert pool_size([replace(window, messages=3_000)] * 9, workers=8, blocks=5) == 5
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("format", FORMATS)
+async def test_40_each_format_twice_and_grown_adds_only_what_is_new(tmp_path: Path, format: str, zipped: bool) -> None:
+    setup = setup_in(tmp_path / "data")
+    first = await imported(setup, write_export(format, tmp_path / "in", rows(30), zipped=zipped), **OPTIONS)
+    assert (first.new, first.unreadable.total) == (30, 0)
+    again = await imported(setup, write_export(format, tmp_path / "copy", rows(30), zipped=zipped), **OPTIONS)
+    assert (again.job != first.job, again.new, again.duplicates, again.conflicts) == (True, 0, 30, 0)
+    grown = await imported(setup, write_export(format, tmp_path / "grown", rows(45), zipped=zipped), **OPTIONS)
+    assert (grown.new, grown.duplicates, grown.conflicts) == (15, 30, 0)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_39_the_time_of_a_message_is_never_that_of_its_import(tmp_path: Path, format: str) -> None:
+    setup = setup_in(tmp_path / "data")
+    before = now_ms()
+    await imported(setup, write_export(format, tmp_path / "in", rows(3)), **OPTIONS)
+    stores = setup.stores()
+    (conversation,) = await stores.documents.pending_conversations()
+    stored = await stores.documents.pending_messages(conversation.id)
+    assert [message.timestamp for message in stored] == [(T0 + 60 * n) * 1_000 for n in range(3)]
+    assert all(message.imported_at >= before for message in stored)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_41_a_stopped_import_knows_how_far_it_came(tmp_path: Path, format: str) -> None:
+    path = write_export(format, tmp_path / "in", rows(2_500))
+    setup = setup_in(tmp_path / "data")
+    stopped = await imported(setup, path, batches=1, **OPTIONS)
+    assert (stopped.read, stopped.new) == (1_000, 1_000)
+    resumed = await imported(setup, path, **OPTIONS)
+    assert (resumed.job, resumed.read, resumed.new, resumed.duplicates) == (stopped.job, 2_500, 2_500, 0)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_42_messages_of_the_future_and_out_of_order_are_kept_and_said(tmp_path: Path, format: str) -> None:
+    century = 86_400 * 365 * 70
+    said = [Said("late", 7_200), Said("early", 0), Said("one day", century)]
+    report = await imported(setup := setup_in(tmp_path / "data"), write_export(format, tmp_path / "in", said), **OPTIONS)
+    assert report.noted.counts == {"dated in the future": 1}
+    assert await pending(setup.stores()) == ["early", "late", "one day"]
+
+
+async def test_42_a_conversation_that_stands_twice_comes_once(tmp_path: Path) -> None:
+    tree = json.loads(content_of("chatgpt", rows(10)))
+    path = write_export("chatgpt", tmp_path / "in", json.dumps(tree * 2).encode())
+    report = await imported(setup_in(tmp_path / "data"), path, **OPTIONS)
+    assert (report.read, report.new, report.duplicates) == (20, 10, 10)
+
+
+def test_whose_an_export_is(tmp_path: Path) -> None:
+    talks = find_sources([write_export("chatgpt", tmp_path / "a", rows(2))]).files[0]
+    group = find_sources([write_export("whatsapp", tmp_path / "b", rows(2))]).files[0]
+    paths = [tmp_path]
+    with pytest.raises(InvalidInputError, match="--talks-of"):
+        BackfillRequest(paths=paths).ownership(talks)
+    mixed = BackfillRequest(paths=paths, talks_of="ann")
+    assert (mixed.ownership(talks).user, mixed.ownership(group).user) == ("ann", None)
+    mine = BackfillRequest(paths=paths, user="ann")
+    assert (mine.ownership(talks).user, mine.ownership(group).user) == ("ann", "ann")
+    with pytest.raises(InvalidInputError, match="beside --user"):
+        BackfillRequest(paths=paths, talks_of="ann", user="ben")

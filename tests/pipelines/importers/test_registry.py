@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import pickle
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from pipelines.importers.contract import Importer, ReadOptions
-from pipelines.importers.registry import check_start, find_sources, importers, parse_paths
-from pipelines.incoming import Rejected
+from pipelines.importers.files import Meter
+from pipelines.importers.registry import check_start, find_sources, importers
+from pipelines.incoming import Incoming, Rejected
 from primitives.errors import InvalidInputError, NotFoundError, UnreadableInputError
 
 LINE = '{"conversation": "c", "sender": "Ann", "text": "hello"}\n'
@@ -46,7 +49,7 @@ def test_what_cannot_be_read_at_all_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(NotFoundError, match=r"no-such"):
         find_sources([tmp_path / "no-such"])
-    with pytest.raises(UnreadableInputError, match=r"x\.bin.*chatgpt, jsonl"):
+    with pytest.raises(UnreadableInputError, match=r"x\.bin.*chatgpt, slack, whatsapp, jsonl"):
         find_sources([tmp_path / "x.bin"])
     with pytest.raises(UnreadableInputError, match="no files"):
         find_sources([tmp_path / "none"])
@@ -77,7 +80,55 @@ def test_a_changed_file_is_another_one(tmp_path: Path) -> None:
     assert source.identity != before
 
 
-def test_rows_of_paths(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(LINE + "broken\n" + LINE)
-    assert [row["text"] for row in parse_paths([path])] == ["hello", "hello"]
+def test_a_zip_is_walked_like_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("talks/conversations.json", json.dumps([{"title": "t", "mapping": {"a": {}}}]))
+        archive.writestr("a.jsonl", LINE)
+        archive.writestr("image.png", b"\x89PNG")
+        archive.writestr("__MACOSX/._a.jsonl", b"\x00\x05")
+        archive.writestr("empty.jsonl", b"")
+    found = find_sources([path])
+    assert [(str(s.path), s.format) for s in found.files] == [
+        (f"{path}/a.jsonl", "jsonl"), (f"{path}/talks/conversations.json", "chatgpt")
+    ]  # fmt: skip
+    assert [(r.where.removeprefix(f"{path}/"), r.reason) for r in found.passed_over] == [
+        ("empty.jsonl", "empty file"), ("image.png", "unknown format")
+    ]  # fmt: skip
+    (source, _) = pickle.loads(pickle.dumps(found.files))
+    meter = Meter()
+    assert [r.text for r in source.read(ReadOptions(meter=meter)) if isinstance(r, Incoming)] == ["hello"]
+    assert meter.position == source.size == len(LINE)
+
+
+def test_zips_that_cannot_be_read_say_why(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.zip"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("a.jsonl", LINE * 99)
+    data = whole.read_bytes()
+    cut, wrong, nothing = tmp_path / "cut.zip", tmp_path / "wrong.zip", tmp_path / "nothing.zip"
+    cut.write_bytes(data[: len(data) // 2])
+    with pytest.raises(UnreadableInputError, match=r"cut\.zip is a cut or damaged zip"):
+        find_sources([cut])
+    folder = find_sources([tmp_path])
+    assert [(Path(r.where).name, r.reason, r.skipped) for r in folder.passed_over] == [
+        ("cut.zip", f"{cut} is a cut or damaged zip", False)
+    ]  # fmt: skip
+    wrong.write_bytes(data.replace(b"hello", b"jello", 1))
+    (source,) = find_sources([wrong]).files
+    last = list(source.read(ReadOptions()))[-1]
+    assert isinstance(last, Rejected)
+    assert last.reason == "the compressed file is cut or damaged"
+    with zipfile.ZipFile(nothing, "w") as archive:
+        archive.writestr("image.png", b"\x89PNG")
+    with pytest.raises(UnreadableInputError, match=r"nothing\.zip is of no known format"):
+        find_sources([nothing])
+
+
+def test_names_in_a_zip_are_utf8_whatever_the_zip_says(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("周末.jsonl", LINE)
+    path.write_bytes(path.read_bytes().replace(b"\x00\x08", b"\x00\x00"))  # the flag that says so, as macOS leaves it out
+    (source,) = find_sources([path]).files
+    assert source.path.name == "周末.jsonl"
