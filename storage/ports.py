@@ -93,6 +93,10 @@ class Index(Protocol):
         """(id, revision) in id order, from behind `after`."""
         ...
 
+    async def count(self) -> int:
+        """Searchable entries of the tenant."""
+        ...
+
     async def drop(self) -> None:
         """Remove this generation altogether."""
         ...

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 
-from serve.api import docs, errors, health, memories_read, memories_write, prometheus, resources, schemas
+from serve.api import console, docs, errors, health, memories_read, memories_write, prometheus, resources, schemas
 from serve.api.access import Gate
 from serve.api.envelope import Envelope
 from serve.configuration import Settings
@@ -33,7 +33,7 @@ def bare_app(settings: Settings, metrics: Metrics) -> FastAPI:
     app.state.counted_until = {}
     errors.install(app)
     # Fixed paths stand before /memories/{memory_id}, which would take them for an id.
-    for part in (docs, health, prometheus, memories_write, memories_read, resources):
+    for part in (console, docs, health, prometheus, memories_write, memories_read, resources):
         app.include_router(part.router)
     app.add_middleware(Envelope, metrics=metrics)
     if settings.serve.evercore_cors_origins:

@@ -16,6 +16,7 @@ from serve.original_data import original_data
 from serve.presentation import as_data
 from serve.query import make_query
 from serve.rows import LISTS, as_json
+from serve.sources import sources_of
 from storage.filters import parse, scope_of
 from storage.records import MemoryType
 
@@ -69,12 +70,27 @@ async def show(who: CallerDependency, memory_id: str) -> Response:
     return answer(who.request, as_json(row))
 
 
+@router.get("/memories/{memory_id}/sources", summary="Show the topic that a memory comes from, with its messages")
+async def sources(who: CallerDependency, memory_id: str) -> Response:
+    row = (await who.documents.fetch([memory_id])).get(memory_id)
+    if row is None:
+        raise NotFoundError(f"no memory {memory_id}")
+    return answer(who.request, await sources_of(row, documents=who.documents))
+
+
 @router.get("/stats", summary="How many rows there are, by store and type")
 async def stats(who: CallerDependency) -> Response:
     counts = await who.documents.counts()
     who.services.metrics.backlog(who.tenant_id, counts)
     generations = [
-        {"name": g.name, "kind": g.kind, "live": g.live, "model": g.model_id or None, "dimension": g.dimension or None}
+        {
+            "name": g.name,
+            "kind": g.kind,
+            "live": g.live,
+            "model": g.model_id or None,
+            "dimension": g.dimension or None,
+            "entries": await (await who.tools.stores.indexes.open(g.name)).count(),
+        }
         for g in await who.documents.generations()
     ]
     identity = who.services.embedder.identity

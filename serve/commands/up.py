@@ -47,10 +47,18 @@ def up(
 
                 run_demo(settings, server, samples)
             if as_json:
-                print_json({"status": "ready", "url": server.url, "pid": server.pid})
+                print_json(
+                    {
+                        "status": "ready",
+                        "url": server.url,
+                        "console": f"{server.url}/console",
+                        "pid": server.pid,
+                    }
+                )
             else:
                 console.print(f"\n[bold green]Ready[/] on {server.url}, its API described at {server.url}/docs")
-                console.print("Open that page, or try `evercore search`. Ctrl-C stops everything.\n")
+                console.print(f"Open the console at [bold]{server.url}/console[/], or try `evercore search`.")
+                console.print("Ctrl-C stops everything.\n")
             # In slices, since a wait without an end would not notice signals on every platform.
             while not signals.stopped.wait(0.5):
                 pass

@@ -148,6 +148,13 @@ class SqliteKeywordIndex:
             ).fetchall()
         )
 
+    async def count(self) -> int:
+        return await self._db.read(
+            lambda c: int(
+                c.execute(f"SELECT count(*) FROM {self._entries} WHERE tenant_id = ?", (self.tenant_id,)).fetchone()[0]
+            )
+        )
+
     async def drop(self) -> None:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP TABLE IF EXISTS {self._entries}")

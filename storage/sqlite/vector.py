@@ -42,6 +42,9 @@ def create(connection: sqlite3.Connection, name: str) -> None:
     connection.execute(
         f"CREATE INDEX IF NOT EXISTS entries_{name}_owner ON entries_{name} (tenant_id, partition, sequence)"
     )
+    connection.execute(
+        f"CREATE INDEX IF NOT EXISTS entries_{name}_gone ON entries_{name} (tenant_id) WHERE deleted = 1"
+    )
 
 
 class MatrixCache:
@@ -192,6 +195,18 @@ class SqliteVectorIndex:
                 "ORDER BY id LIMIT ?",
                 (self.tenant_id, after, limit),
             ).fetchall()
+        )
+
+    async def count(self) -> int:
+        """Both numbers come from indexes alone: counting must not read the vectors."""
+        return await self._db.read(
+            lambda c: int(
+                c.execute(
+                    f"SELECT (SELECT count(*) FROM {self._entries} WHERE tenant_id = ?) - "
+                    f"(SELECT count(*) FROM {self._entries} WHERE tenant_id = ? AND deleted = 1)",
+                    (self.tenant_id, self.tenant_id),
+                ).fetchone()[0]
+            )
         )
 
     async def drop(self) -> None:
