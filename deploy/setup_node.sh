@@ -10,4 +10,10 @@ if ! python3 -c 'import ensurepip' 2>/dev/null; then
   sudo DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y python3-venv
 fi
 [ -x .venv/bin/python ] || python3 -m venv .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extra:+[$extra]}"
+constraints=constraints.txt
+if [ "$extra" = gpu ]; then
+  # vLLM needs older versions of some packages than the tests run with; of Ray, all nodes must have the same.
+  constraints=$(mktemp)
+  grep '^ray==' constraints.txt > "$constraints"
+fi
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -c "$constraints" -e ".${extra:+[$extra]}"

@@ -33,7 +33,7 @@ def prepare_environment(data_dir: Path, *, may_join: bool = True) -> None:
     """
     make_writable(data_dir)
     if may_join and (address := cluster_address()) is not None:
-        if "RAY_AUTH_MODE" not in os.environ:
+        if not os.environ.get("RAY_AUTH_MODE"):
             raise ConfigurationError(
                 f"RAY_ADDRESS is {address}, but RAY_AUTH_MODE is not set",
                 hint="Set RAY_AUTH_MODE to what the cluster was started with, `token` or `disabled`.",
