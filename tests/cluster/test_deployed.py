@@ -53,7 +53,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     (home / ".ray").mkdir()
     (home / ".ray" / "auth_token").write_text(TOKEN)
     short = tempfile.mkdtemp(prefix="ec-dep-", dir="/tmp")  # Ray makes socket names of it
-    gcs, dashboard, agent, metrics = (free_port() for _ in range(4))
+    gcs, dashboard, agent, metrics, client = (free_port() for _ in range(5))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "EVERCORE_", "VECTORIZE_"))
     }
@@ -65,7 +65,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     start = (
         f". deploy/node.env && exec ray start --head --block --node-ip-address=127.0.0.1 --port={gcs} --num-cpus=2 "
         f"--object-store-memory={120 * 2**20} --dashboard-host=127.0.0.1 --dashboard-port={dashboard} "
-        f"--dashboard-agent-listen-port={agent} --metrics-export-port={metrics} --ray-client-server-port=0 "
+        f"--dashboard-agent-listen-port={agent} --metrics-export-port={metrics} --ray-client-server-port={client} "
         f"--temp-dir={short}"
     )
     log = home / "ray.log"
@@ -73,21 +73,29 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         process = subprocess.Popen(["sh", "-c", start], cwd=ROOT, env=environment, stdout=file, stderr=file)
     started = Head(environment, f"http://127.0.0.1:{dashboard}", free_port())
     try:
-        wait_for(f"{started.dashboard}/api/version", headers={"Authorization": f"Bearer {TOKEN}"}, log=log)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        wait_for(f"{started.dashboard}/api/version", headers=headers, log=log, process=process)
         yield started
     finally:
-        tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        tree: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            tree = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         for left in psutil.wait_procs(tree, timeout=20)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 left.kill()
-        process.wait(10)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait(5)
         shutil.rmtree(short, ignore_errors=True)
 
 
-def wait_for(url: str, *, log: Path, headers: dict[str, str] | None = None) -> None:
+def wait_for(
+    url: str, *, log: Path, headers: dict[str, str] | None = None, process: subprocess.Popen[bytes] | None = None
+) -> None:
     deadline, seen = time.monotonic() + READY_SECONDS, ""
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
         with contextlib.suppress(httpx.HTTPError):
             answer = httpx.get(url, headers=headers, trust_env=False)
             if answer.is_success:
