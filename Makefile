@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-ray test-cluster test-browser lint types bench clean constraints install
+.PHONY: help run test test-fast test-ray test-cluster test-browser test-api lint types bench clean constraints install
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -24,7 +24,7 @@ test: $(READY) ## all tests of the main job: fast ones, Ray, a whole server
 	$(BIN)/python -m pytest tests -n 2 --dist loadgroup -m 'not browser and not api'
 
 test-fast: $(READY) ## the tests that need neither Ray nor a server
-	$(BIN)/python -m pytest tests -m 'not ray and not cluster and not browser'
+	$(BIN)/python -m pytest tests -m 'not ray and not cluster and not browser and not api'
 
 test-ray: $(READY) ## the Ray Data jobs on a local Ray session
 	$(BIN)/python -m pytest tests -m ray
@@ -34,6 +34,9 @@ test-cluster: $(READY) ## `evercore up` as a person starts it
 
 test-browser: $(READY) ## the console in chromium (apt-get install -y chromium)
 	$(BIN)/python -m pytest tests -m browser
+
+test-api: $(READY) ## a minute of generated requests against a server of its own: no server error
+	$(BIN)/python -m pytest tests -m api
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""A Ray of our own for one command, or the one of a running server. It leaves no process and no file behind.
+"""A Ray of our own for one command, or one that runs already. It leaves no process and no file behind.
 
 `serve.ray_environment` must have been called before this module is imported.
 """
@@ -19,7 +19,6 @@ from ray._private.ray_logging import global_worker_stdstream_dispatcher
 
 from primitives.errors import UnavailableError
 from serve.configuration import Settings
-from serve.instance import RunningServer
 from serve.ray_folder import new_folder, remove_folder
 
 NAMESPACE = "evercore"
@@ -65,19 +64,16 @@ def _start(settings: Settings, folder: str) -> None:
 
 
 @contextlib.contextmanager
-def ray_of(server: RunningServer, settings: Settings) -> Iterator[str]:
-    """Connect to the Ray of a running server."""
+def joined_ray(address: str, *, hint: str) -> Iterator[str]:
+    """Connect to a Ray that runs already; `hint` says what to look at where it cannot be reached."""
     try:
         with _quiet():
-            ray.init(address=server.ray_address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError) as fault:
-        raise UnavailableError(
-            f"cannot reach the Ray of the running server at {server.ray_address}: {fault}",
-            hint="`evercore status` shows the server; `evercore down` stops it.",
-        ) from fault
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as fault:
+        raise UnavailableError(f"cannot reach the Ray at {address}: {str(fault).splitlines()[0]}", hint=hint) from fault
     _silence_workers()
     try:
-        yield server.ray_address
+        yield address
     finally:
         ray.shutdown()
 

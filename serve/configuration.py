@@ -66,7 +66,7 @@ def load_settings(*, env_file: Path = Path(".env"), environment: Mapping[str, st
     refuse_unknown((name for name in variables if _ours(name, known)), known, where="the environment")
     settings = Settings(
         serve=_read(ServeSettings, env_file),
-        storage=_anywhere(_read(StorageSettings, env_file)),
+        storage=anywhere(_read(StorageSettings, env_file)),
         pipeline=_read(PipelineSettings, env_file),
         models=_read(ModelSettings, env_file),
     )
@@ -74,7 +74,7 @@ def load_settings(*, env_file: Path = Path(".env"), environment: Mapping[str, st
     return settings
 
 
-def _anywhere(storage: StorageSettings) -> StorageSettings:
+def anywhere(storage: StorageSettings) -> StorageSettings:
     """With an absolute folder, since Ray's workers run in other folders."""
     return storage.model_copy(update={"evercore_data_dir": storage.evercore_data_dir.expanduser().absolute()})
 
@@ -83,8 +83,8 @@ def require_safe_address(settings: ServeSettings) -> None:
     """Refuse to serve a network without API keys: whoever reaches the port could read every memory."""
     if not settings.loopback and not settings.evercore_api_keys:
         raise ConfigurationError(
-            f"EVERCORE_HOST is {settings.evercore_host}, but no API keys are configured",
-            hint="Set EVERCORE_API_KEYS, or listen on 127.0.0.1.",
+            f"the server would listen on {settings.evercore_host}, but no API keys are configured",
+            hint="Set EVERCORE_API_KEYS, or listen on 127.0.0.1 (EVERCORE_HOST, or http_options of a Serve file).",
         )
 
 

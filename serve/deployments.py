@@ -8,17 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings
 from ray import serve as ray_serve
 from ray.serve.config import BackpressureConfig
+from ray.serve.context import _get_global_client
 
 from models.settings import ModelSettings
+from pipelines.jobs.nodes import require_one_node
 from pipelines.settings import PipelineSettings
 from primitives.errors import UnavailableError
 from serve.api.application import create_app
 from serve.background import Background
-from serve.configuration import Settings, require_safe_address
+from serve.configuration import Settings, anywhere, load_settings, require_safe_address
 from serve.logs import log_to_file
 from serve.probes import failing_parts
 from serve.services import open_services
@@ -47,10 +49,10 @@ class AppArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    serve: ServeSettings
-    storage: StorageSettings
-    pipeline: PipelineSettings
-    models: ModelSettings
+    serve: ServeSettings = Field(default_factory=ServeSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    pipeline: PipelineSettings = Field(default_factory=PipelineSettings)
+    models: ModelSettings = Field(default_factory=ModelSettings)
 
     @field_validator("serve", "storage", "pipeline", "models", mode="before")
     @classmethod
@@ -70,6 +72,7 @@ class Gateway:
     """One server process: the HTTP API with stores and model in it."""
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Ray Serve awaits it
+        require_one_node()  # again: a replica that is replaced may come to a node that joined meanwhile
         log_to_file(settings.storage.evercore_data_dir)
         self._services = await open_services(settings)
         self._background = Background(self._services)
@@ -92,8 +95,9 @@ class Gateway:
 
 
 def build(settings: Settings) -> ray_serve.Application:
-    """The application for these settings."""
+    """The application for these settings. ConfigurationError where it would be open to a network, or on many nodes."""
     require_safe_address(settings.serve)
+    require_one_node()
     deployment = ray_serve.deployment(
         Gateway,
         name="gateway",
@@ -112,5 +116,8 @@ def build(settings: Settings) -> ray_serve.Application:
 
 
 def application(arguments: AppArguments) -> ray_serve.Application:
-    """What a Serve YAML file imports: `import_path: serve.deployments:application`."""
-    return build(Settings(arguments.serve, arguments.storage, arguments.pipeline, arguments.models))
+    """What a Serve YAML file imports: `import_path: serve.deployments:application`. Runs in the cluster."""
+    load_settings()  # refuses unknown names in the environment and in .env, which the arguments do not look at
+    listening = _get_global_client().http_config  # type: ignore[union-attr]
+    serve = arguments.serve.model_copy(update={"evercore_host": listening.host, "evercore_port": listening.port})
+    return build(Settings(serve, anywhere(arguments.storage), arguments.pipeline, arguments.models))

@@ -13,6 +13,7 @@ import ray
 from ray.data import DataContext
 
 from models.settings import ModelSettings
+from pipelines.jobs.nodes import require_one_node
 from pipelines.settings import PipelineSettings
 from pipelines.tools import Tools
 from primitives.errors import ConfigurationError
@@ -48,6 +49,7 @@ class Setup:
         """Stores and models of a process's own; to be closed."""
         from pipelines.assemble import open_tools  # here, so that import workers carry no model engines
 
+        _check_here()
         return await open_tools(
             tenant_id=self.tenant_id, storage=self.storage, models=self.models, pipeline=self.pipeline
         )
@@ -55,19 +57,21 @@ class Setup:
 
 @cache
 def _backend(settings: str) -> Backend:
+    _check_here()
     return open_backend(StorageSettings.model_validate_json(settings))
+
+
+def _check_here() -> None:
+    """A worker on a node that joined during the job must not begin new stores in a folder of the same name there."""
+    if ray.is_initialized():
+        require_one_node()
 
 
 def check_cluster() -> None:
     """ConfigurationError where there is no Ray, or where embedded stores would be opened on several machines."""
     if not ray.is_initialized():
         raise ConfigurationError("no Ray to run on", hint="Start one with `evercore up`, or call ray.init() first.")
-    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    if len(nodes) > 1:
-        raise ConfigurationError(
-            f"this Ray cluster has {len(nodes)} nodes, and the embedded stores (EVERCORE_DATA_DIR) lie on one machine",
-            hint="Run on a single Ray node; stores on servers come with a later release.",
-        )
+    require_one_node()
 
 
 def worker_count(asked: int | None) -> int:

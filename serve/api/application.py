@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.openapi.utils import get_openapi
 
-from serve.api import console, docs, errors, health, memories_read, memories_write, prometheus, resources, schemas
+from serve.api import console, docs, errors, health, memories_read, memories_write, openapi, prometheus, resources
 from serve.api.access import Gate
 from serve.api.envelope import Envelope
 from serve.configuration import Settings
@@ -44,7 +42,7 @@ def bare_app(settings: Settings, metrics: Metrics) -> FastAPI:
             allow_headers=["*"],
             expose_headers=["Retry-After"],
         )
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
     return app
 
 
@@ -54,15 +52,3 @@ def version() -> str:
         return importlib.metadata.version("evercore-ray")
     except importlib.metadata.PackageNotFoundError:
         return "0.0.0"
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description, with the bodies that the routes read by themselves."""
-    if app.openapi_schema is None:
-        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        components = schema.setdefault("components", {}).setdefault("schemas", {})
-        for model in (schemas.PersonalAdd, schemas.GroupAdd):
-            full = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            components |= full.get("$defs", {})
-        app.openapi_schema = schema
-    return app.openapi_schema

@@ -18,6 +18,14 @@ ALL = "__all__"
 """V1's mark of a field that does not narrow a deletion."""
 
 
+ADD_EXAMPLE: dict[str, Any] = {
+    "user_id": "user-001",
+    "session_id": "session-001",
+    "messages": [{"role": "user", "content": "我今天去了上海博物馆", "timestamp": 1_709_629_200_000}],
+}
+SEARCH_EXAMPLE: dict[str, Any] = {"query": "博物馆", "method": "hybrid", "filters": {"user_id": "user-001"}, "top_k": 5}
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -42,6 +50,8 @@ class MessageItem(Lenient):
 
 class PersonalAdd(Lenient):
     """Messages of one person and their assistant."""
+
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [ADD_EXAMPLE]})
 
     user_id: OwnerId
     session_id: SessionId | None = None
@@ -83,6 +93,8 @@ class GroupFlush(Strict):
 
 
 class Search(Strict):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [SEARCH_EXAMPLE]})
+
     query: Annotated[Text, Field(min_length=1, max_length=20_000)]
     method: Literal["keyword", "vector", "hybrid", "agentic"] = "hybrid"
     memory_types: list[str] | None = None

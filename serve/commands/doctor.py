@@ -8,6 +8,8 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -39,12 +41,19 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    serve_file: Annotated[
+        Path | None, typer.Option(help="Also check this Serve file, whose misspelt keys `serve deploy` drops silently.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Check settings, folder, disk, port, stores and model. Exit code 1 where something is wrong.
 
-    Example: evercore doctor
+    Example: evercore doctor --serve-file serve/config/cpu.yaml
     """
     findings = examine()
+    if serve_file is not None:
+        findings.append(_serve_file(serve_file))
     well = all(finding.well for finding in findings)
     if as_json:
         print_json({"well": well, "findings": [asdict(finding) for finding in findings]})
@@ -99,6 +108,15 @@ def _check(name: str, text: str, work: Callable[[], object]) -> Finding:
     except EverCoreError as fault:
         return Finding(name, False, fault.message, fault.hint)
     return Finding(name, True, text)
+
+
+def _serve_file(path: Path) -> Finding:
+    def read() -> None:
+        from serve.cli_serve_file import read_serve_file  # takes Ray Serve along, which costs a second
+
+        read_serve_file(path)
+
+    return _check("serve file", f"{path} has known keys and usable values only", read)
 
 
 def _server(settings: Settings) -> Finding:

@@ -1,4 +1,4 @@
-"""Running a bulk job: on the Ray of the running server, else on a Ray of this command's own."""
+"""Running a bulk job: on the cluster of RAY_ADDRESS, else on the running server's Ray, else on one of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from primitives.errors import EverCoreError, UnavailableError
 from serve.configuration import Settings
 from serve.instance import running_server
 from serve.preflight import require_space
+from serve.ray_environment import cluster_address
 
 
 @contextlib.contextmanager
@@ -16,19 +17,32 @@ def ray_for_job(settings: Settings) -> Iterator[None]:
     """A connected Ray for as long as the block lasts; UnavailableError where it is lost meanwhile."""
     from ray.exceptions import RayError
 
-    from serve.cli_ray import own_ray, ray_of
+    from serve.cli_ray import joined_ray, own_ray
 
     require_space(settings.storage.evercore_data_dir)
-    server = running_server(settings.storage.evercore_data_dir)
+    cluster = cluster_address()
+    server = None if cluster is not None else running_server(settings.storage.evercore_data_dir)
     try:
-        with ray_of(server, settings) if server is not None else own_ray(settings):
+        if cluster is not None:
+            ray_there = joined_ray(cluster, hint="RAY_ADDRESS names it; unset it for a Ray of this command's own.")
+        elif server is not None:
+            ray_there = joined_ray(
+                server.ray_address, hint="`evercore status` shows the server; `evercore down` stops it."
+            )
+        else:
+            ray_there = own_ray(settings)
+        with ray_there:
             yield
     except EverCoreError:
         raise  # also one that a worker raised, which Ray hands on as an error of both kinds
     except (RayError, ConnectionError) as fault:
         if not is_loss(fault):
             raise
-        what = "the server that ran this job was stopped" if server is not None else "the Ray of this command ended"
+        what = "the Ray of this command ended"
+        if cluster is not None:
+            what = f"the Ray cluster at {cluster} was lost"
+        elif server is not None:
+            what = "the server that ran this job was stopped"
         raise UnavailableError(what, hint="Run the same command again: it goes on where it was.") from fault
 
 

@@ -36,7 +36,7 @@ def up(
     Example: EVERCORE_PORT=2000 evercore up
     """
     settings = load_settings()
-    prepare_environment(settings.storage.evercore_data_dir)
+    prepare_environment(settings.storage.evercore_data_dir, may_join=False)
     with Instance(settings.storage.evercore_data_dir) as instance, StopSignals() as signals:
         require_space(settings.storage.evercore_data_dir)
         require_free_port(settings.serve.evercore_host, settings.serve.evercore_port)
