@@ -115,8 +115,12 @@ def build(settings: Settings) -> ray_serve.Application:
     return bound
 
 
-def application(arguments: AppArguments) -> ray_serve.Application:
-    """What a Serve YAML file imports: `import_path: serve.deployments:application`. Runs in the cluster."""
+def application(raw: dict[str, Any]) -> ray_serve.Application:
+    """What a Serve YAML file imports: `import_path: serve.deployments:application`. Runs in the cluster.
+
+    Serve would make `AppArguments` of the arguments itself, but only where the annotation is no string.
+    """
+    arguments = AppArguments.model_validate(raw)
     load_settings()  # refuses unknown names in the environment and in .env, which the arguments do not look at
     listening = _get_global_client().http_config  # type: ignore[union-attr]
     serve = arguments.serve.model_copy(update={"evercore_host": listening.host, "evercore_port": listening.port})

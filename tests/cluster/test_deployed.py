@@ -81,7 +81,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         with contextlib.suppress(psutil.NoSuchProcess):
             tree = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
-        for left in psutil.wait_procs(tree, timeout=20)[1]:
+        for left in psutil.wait_procs(tree, timeout=8)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 left.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -114,7 +114,10 @@ def deployed(head: Head, tmp_path_factory: pytest.TempPathFactory) -> Head:
     path.write_text(text.replace("port: 1995", f"port: {head.port}"), encoding="utf-8")
     done = head.run("serve", "deploy", str(path), "--address", head.dashboard)
     assert done.returncode == 0, done.stderr
-    wait_for(f"{head.url}/health/ready", log=Path(head.environment["HOME"]) / "ray.log")
+    try:
+        wait_for(f"{head.url}/health/ready", log=Path(head.environment["HOME"]) / "ray.log")
+    except AssertionError as fault:
+        raise AssertionError(head.run("serve", "status", "--address", head.dashboard).stdout) from fault
     return head
 
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from primitives.errors import ConfigurationError
 from serve.configuration import known_names, load_settings
-from serve.deployments import AppArguments
+from serve.deployments import AppArguments, application
 
 
 @pytest.fixture
@@ -70,3 +70,6 @@ def test_arguments_of_a_serve_file_are_strict() -> None:
         AppArguments.model_validate(empty | {"serve": {"evercore_prot": 2000}})
     with pytest.raises(ValidationError, match="replicas"):
         AppArguments.model_validate(empty | {"replicas": 2})
+    # Serve hands the arguments over as they stand in the file; so they are checked where the application is built.
+    with pytest.raises(ValidationError, match="unknown settings evercore_dir"):
+        application({"storage": {"evercore_dir": "/data"}})
