@@ -1,28 +1,49 @@
-"""Topic boundaries without a language model: lexical cohesion over utterance embeddings, and silences.
+"""Topic boundaries without a language model: cohesion, lexical chains, cue words, who speaks, and silences.
 
-TextTiling (Hearst 1997, Computational Linguistics 23-1) with sentence embeddings in place of word counts: at each gap
-the blocks before and after it are compared; a gap is a boundary where similarity dips deep enough between its two
-neighbouring peaks, measured against all dips of the same window. A silence in event time that is long in itself and for
-this conversation is a boundary too.
+Every gap of a window gets a strength, a weighted sum of its features (pipelines.boundaries.features); how many topics
+there are follows from how much neighbouring messages cohere in this conversation. The strongest gaps of the whole
+window, at least two messages apart, are the boundaries. The weights are learned by benchmarks/boundaries.py and stand
+in weights.json. A silence in event time that is long in itself and for this conversation is a boundary in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.boundaries.features import Floats, gap_features
+from primitives.errors import ModelError
 from storage.records import Message
 
-BLOCK = 2
-"""Utterances on each side of a gap that are compared."""
-DEVIATIONS = 0.5
-"""How far over the mean depth, in standard deviations, a dip must be."""
 UNUSUAL = 4.0
 """How many times the median silence of the window a long silence must be."""
 LEAST = 2
 """Fewest messages in a segment, silences apart."""
+SHORT = 6
+"""Windows of fewer messages are one topic, silences apart: too little to judge by."""
+PAUSE_MS = 300_000
+"""Pauses under five minutes say nothing."""
+PAUSE_WEIGHT = 0.5
+"""What each doubling of an unusual pause adds to a gap; a prior, since the sets that weights are learned on have no times."""
+RARER = 0.93
+"""Slightly fewer boundaries than expected: a wrong one costs more than a missed one."""
+PATIENCE = 4.0
+"""Weight, in gaps, of the usual coherence beside that of a short window."""
+
+
+@cache
+def shipped_weights() -> Mapping[str, Any]:
+    """weights.json: `weights` by feature, `density` of boundaries by coherence."""
+    text = resources.files("pipelines.boundaries").joinpath("weights.json").read_text(encoding="utf-8")
+    loaded: Mapping[str, Any] = json.loads(text)
+    return loaded
 
 
 class CohesionDetector:
@@ -30,73 +51,65 @@ class CohesionDetector:
 
     name = "cohesion"
 
-    def __init__(self, *, gap_minutes: float) -> None:
+    def __init__(self, *, gap_minutes: float, weights: Mapping[str, Any] | None = None) -> None:
         self._gap_ms = gap_minutes * 60_000
+        self._weights = weights or shipped_weights()
 
     async def boundaries(self, messages: Sequence[Message], vectors: NDArray[np.float32]) -> list[int]:
-        """Split-after positions, 1-based; `vectors` is (len(messages), dimension), normalised."""
+        """Split-after positions, 1-based; `vectors` is (len(messages), dimension), normalised.
+
+        ModelError where the vectors are not one a message.
+        """
+        if len(vectors) != len(messages):
+            raise ModelError(f"{len(messages)} messages came with {len(vectors)} vectors", hint="Flush again.")
         if len(messages) < 2:
             return []
-        silences = self._silences(messages)
-        found = set(silences)
-        for start, end in zip([0, *silences], [*silences, len(messages)], strict=True):
-            found.update(start + cut for cut in dips(vectors[start:end]))
-        return sorted(found)
+        gaps = _pauses(messages)
+        usual = float(np.median(gaps))
+        silences = [int(i) + 1 for i in np.flatnonzero(gaps >= max(self._gap_ms, UNUSUAL * usual))]
+        if len(messages) < SHORT:
+            return silences
+        features = gap_features(messages, vectors)
+        if features is None:
+            return silences
+        strength = sum((weight * features[name] for name, weight in self._weights["weights"].items()), np.zeros(len(gaps)))
+        strength += PAUSE_WEIGHT * np.log2(np.maximum(gaps / max(PAUSE_MS, UNUSUAL * usual), 1.0))
+        for place, message in enumerate(messages[1:]):
+            if message.role == "tool":  # a tool's result belongs to its call
+                strength[place] = -math.inf
+        expected = expected_boundaries(features, self._weights["density"])
+        return strongest(strength, count=round(expected) - len(silences), given=silences)
 
-    def _silences(self, messages: Sequence[Message]) -> list[int]:
-        gaps = np.array(
-            [
-                b.timestamp - a.timestamp if a.timestamp is not None and b.timestamp is not None else 0
-                for a, b in zip(messages, messages[1:], strict=False)
-            ],
-            dtype=np.float64,
-        )
-        limit = max(self._gap_ms, UNUSUAL * float(np.median(gaps)))
-        return [int(i) + 1 for i in np.flatnonzero(gaps >= limit)]
+
+def _pauses(messages: Sequence[Message]) -> Floats:
+    """Milliseconds between neighbours; 0 where one of them has no known time."""
+    return np.array(
+        [
+            b.timestamp - a.timestamp if a.timestamp is not None and b.timestamp is not None else 0
+            for a, b in zip(messages, messages[1:], strict=False)
+        ],
+        dtype=np.float64,
+    )
 
 
-def dips(vectors: NDArray[np.float32]) -> list[int]:
-    """Split-after positions, 1-based, at the deep dips of block similarity within one stretch."""
-    count = len(vectors)
-    if count < 2 * LEAST:
-        return []
-    similarity = block_similarity(vectors)
-    depth = np.array([_depth(similarity, i) for i in range(count - 1)])
-    threshold = float(depth.mean() + DEVIATIONS * depth.std())
-    chosen: list[int] = []
-    for gap in np.argsort(-depth, kind="stable"):
+def expected_boundaries(features: Mapping[str, Floats], density: Mapping[str, float]) -> float:
+    """How many boundaries a window of such coherence has: fewer where neighbours are much alike."""
+    similarity = features["similarity_1"]
+    count = len(similarity)
+    coherence = (float(similarity.sum()) + PATIENCE * density["usual_coherence"]) / (count + PATIENCE)
+    return RARER * count * min(0.5, math.exp(density["level"] + density["slope"] * coherence))
+
+
+def strongest(strength: Floats, *, count: int, given: Sequence[int]) -> list[int]:
+    """`given` and the `count` strongest gaps that leave segments of LEAST messages; of equal ones the earlier."""
+    edges = {0, len(strength) + 1, *given}
+    chosen = list(given)
+    for gap in np.argsort(-strength.round(6), kind="stable"):
         position = int(gap) + 1
-        if depth[gap] <= max(threshold, 1e-9):
+        if count <= 0 or strength[gap] == -math.inf:
             break
-        edges = [0, *chosen, count]
-        if all(abs(position - edge) >= LEAST for edge in edges):
+        if not any(position + step in edges for step in range(1 - LEAST, LEAST)):
+            edges.add(position)
             chosen.append(position)
+            count -= 1
     return sorted(chosen)
-
-
-def block_similarity(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine of the mean of the BLOCK utterances before each gap and that of those after it.
-
-    Rounded to 1e-4: the last bits of a vector depend on the machine, and must decide nothing.
-    """
-    count = len(vectors)
-    sums = np.concatenate([np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0, dtype=np.float64)])
-    gaps = np.arange(1, count)
-    before = sums[gaps] - sums[np.maximum(gaps - BLOCK, 0)]
-    after = sums[np.minimum(gaps + BLOCK, count)] - sums[gaps]
-    norms = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-    cosines: NDArray[np.float64] = np.einsum("ij,ij->i", before, after) / np.maximum(norms, 1e-12)
-    return cosines.round(4)
-
-
-def _depth(similarity: NDArray[np.float64], gap: int) -> float:
-    """How far similarity rises from this gap to the nearest peak on either side, added."""
-    total = 0.0
-    for step in (-1, 1):
-        peak = similarity[gap]
-        i = gap + step
-        while 0 <= i < len(similarity) and similarity[i] >= peak:
-            peak = similarity[i]
-            i += step
-        total += float(peak - similarity[gap])
-    return total
