@@ -177,8 +177,11 @@ async def test_filters_agree_with_brute_force(
     await vector.upsert(rows)
     scope, query = scope_of(parse(raw), kinds), np.array([0.6, 0.8, 0, 0], np.float32)
     allowed = [row for row in rows if row.memory_type in kinds and matches(parse(raw), row)]
-    best = sorted(allowed, key=lambda row: (-float(row.vector @ query), row.id))[:limit]  # type: ignore[operator]
     found = await vector.search(query, scope, limit=limit)
-    assert [round(hit.score, 5) for hit in found] == [round(float(row.vector @ query), 5) for row in best]  # type: ignore[operator]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    for kind in kinds:
+        of_kind = sorted((float(row.vector @ query) for row in allowed if row.memory_type == kind), reverse=True)  # type: ignore[operator]
+        found_of_kind = [round(hit.score, 5) for hit in found if hit.memory_type == kind]
+        assert found_of_kind == [round(cosine, 5) for cosine in of_kind[:limit]]
     by_word = {hit.id for hit in await keyword.search(["word"], scope, limit=100)}
     assert by_word == {row.id for row in allowed}
