@@ -16,14 +16,24 @@ from serve.arms import Arm
 from serve.moments import Stretch
 from storage.ports import Standing
 
-WORDS = 0.37
-"""Log-odds of one point of BM25."""
-NEIGHBOURS = (0.3, 0.15)
-"""Share of the words of the messages next to a message, and next but one, that count for it."""
-TOPIC = 0.3
-"""Weight of its episode beside a message's or fact's own evidence."""
-MOMENT = 1.5
-"""Log-odds of a row of the time that the query names."""
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each part counts, in log-odds; chosen on the development sets."""
+
+    words: float = 0.27
+    """Of one point of BM25."""
+    neighbours: tuple[float, ...] = (0.2, 0.1)
+    """Share of the words of the messages next to a message, and next but one, that count for it."""
+    topic: float = 0.3
+    """Of its episode beside a message's or fact's own evidence."""
+    lift: float = 0.5
+    """How far an episode rises to its best message or fact."""
+    moment: float = 1.5
+    """Of a row of the time that the query names."""
+
+
+WEIGHTS = Weights()
 SURE = 1e-4
 """Calibrated similarities are kept this far from 0 and 1, where log-odds have no end."""
 
@@ -63,8 +73,9 @@ class Weighing:
 
     def __init__(
         self, arms: Iterable[Arm], standings: Mapping[str, Standing], similar: Mapping[str, float],
-        stretches: Sequence[Stretch],
+        stretches: Sequence[Stretch], weights: Weights = WEIGHTS,
     ) -> None:  # fmt: skip
+        self._weights = weights
         by_name = {arm.name: arm for arm in arms}
         words, meaning = by_name.get("keyword"), by_name.get("vector")
         self.types = {row_id: kind for arm in by_name.values() for row_id, kind in arm.types.items()}
@@ -90,13 +101,14 @@ class Weighing:
             if episode_id is not None and (episode_id not in best or evidence.own > best[episode_id].own):
                 best[episode_id] = evidence
         episodes = {i: own[i] if i in own else self._own(i) for i in best}
+        lean = self._weights.topic / (1 + self._weights.topic)
         out = {}
         for row_id, evidence in {**own, **episodes}.items():
             episode_id = self.episode_of(row_id)
             if episode_id is not None:
-                around = TOPIC / (1 + TOPIC) * (episodes[episode_id].own - evidence.own)
+                around = lean * (episodes[episode_id].own - evidence.own)
             else:
-                around = max(0.0, best[row_id].own - evidence.own) / 2 if row_id in best else 0.0
+                around = self._weights.lift * max(0.0, best[row_id].own - evidence.own) if row_id in best else 0.0
             out[row_id] = Evidence(evidence.meaning, evidence.words, evidence.neighbours, evidence.moment, around)
         return out
 
@@ -108,12 +120,12 @@ class Weighing:
         there = self._standings.get(row_id)
         neighbours = moment = 0.0
         if there is not None and there.conversation_id is not None:
-            for distance, share in enumerate(NEIGHBOURS, start=1):
+            for distance, share in enumerate(self._weights.neighbours, start=1):
                 for place in (there.place - distance, there.place + distance):
                     neighbours += share * self._at.get((there.conversation_id, place), 0.0)
         if there is not None and there.timestamp is not None and self._stretches:
-            moment = MOMENT * max(stretch.nearness(there.timestamp) for stretch in self._stretches)
+            moment = self._weights.moment * max(stretch.nearness(there.timestamp) for stretch in self._stretches)
         return Evidence(
-            meaning=self._meaning.get(row_id, self._unknown), words=WORDS * self._words.get(row_id, 0.0),
-            neighbours=WORDS * neighbours, moment=moment,
+            meaning=self._meaning.get(row_id, self._unknown), words=self._weights.words * self._words.get(row_id, 0.0),
+            neighbours=self._weights.words * neighbours, moment=moment,
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from serve.arms import Arm, keyword_score
-from serve.evidence import WORDS, Evidence, Weighing, chance
+from serve.evidence import WEIGHTS, Evidence, Weighing, chance
 from serve.fusion import reciprocal_ranks
 from serve.query import Query
 from storage.ports import Row
@@ -89,5 +89,5 @@ def _score(arms: Sequence[Arm], evidence: Evidence) -> float:
     """By the arms that live. Words alone tell no chance, so they keep the scale of BM25."""
     names = {arm.name for arm in arms}
     if names == {"keyword"}:
-        return keyword_score(evidence.total / WORDS)
+        return keyword_score(evidence.total / WEIGHTS.words)
     return chance(evidence.total - (OFFSET if "keyword" in names else 0.0))

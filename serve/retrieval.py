@@ -12,7 +12,7 @@ from models.protocols import Embedder, Reranker
 from primitives.clock import now_ms
 from primitives.errors import StoreError
 from serve.arms import Arm, keyword_arm, similarities, vector_arm
-from serve.evidence import Weighing
+from serve.evidence import WEIGHTS, Weighing, Weights
 from serve.explanation import explanation_of
 from serve.found import Found, Fusion, Hit
 from serve.hydrate import hydrate
@@ -44,8 +44,10 @@ class Retriever:
     """Searches one tenant's stores."""
 
     def __init__(
-        self, *, stores: TenantStores, embedder: Embedder, reranker: Reranker | None = None, fusion: Fusion = "evidence"
-    ) -> None:
+        self, *, stores: TenantStores, embedder: Embedder, reranker: Reranker | None = None,
+        fusion: Fusion = "evidence", weights: Weights = WEIGHTS,
+    ) -> None:  # fmt: skip
+        self._weights = weights
         self._fusion = fusion
         self._stores = stores
         self._embedder = embedder
@@ -113,7 +115,7 @@ class Retriever:
                 similar = await similarities(query, arm, missing, self._stores, self._embedder)
         alive = [arm for arm in arms if not arm.error]
         now = query.as_of if query.as_of is not None else now_ms()
-        weighing = Weighing(alive, standings, similar, stretches_in(query.text, now=now))
+        weighing = Weighing(alive, standings, similar, stretches_in(query.text, now=now), self._weights)
         return Found(query, alive, weighing, fusion=self._fusion, milliseconds=(time.perf_counter() - began) * 1000)
 
     async def _facts(
