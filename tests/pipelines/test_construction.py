@@ -94,6 +94,15 @@ async def test_no_text_is_embedded_twice_and_facts_take_their_messages_vectors(t
         assert fact.embedding_text == spoken[fact.source_message_ids[0]].text
 
 
+async def test_facts_at_the_end_of_a_long_message_have_a_vector_of_their_own(tools: Tools) -> None:
+    long = "We talked for a long time about the weather in the hills. " * 60 + "My sister Ingrid lives in Tromsø now."
+    await add(tools, [message(0, long)])
+    await build_conversation(tools, message(0, long).conversation_id, wait_s=1)
+    facts = [row async for row in tools.stores.documents.visible_rows() if row.memory_type is MemoryType.ATOMIC_FACT]
+    assert facts
+    assert all(len(fact.embedding_text) < 300 for fact in facts)
+
+
 async def test_where_rows_stand(tools: Tools) -> None:
     rows = chat(6)
     await add(tools, rows)
