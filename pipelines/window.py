@@ -42,7 +42,7 @@ class WindowReport:
     memories: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
     embedded: int = 0
-    """Texts that were embedded; the same text in one MemCell counts once."""
+    """Texts that were embedded: messages, and what memories say in other words than a message."""
     people: set[str] = field(default_factory=set)
     """Whose profiles may have changed."""
     failures: int = 0
@@ -222,14 +222,15 @@ async def _build(tools: Tools, cell: MemCell, known: Cut) -> WindowReport:
         memories = [memory for memory in memories if memory.id in cell.children]  # what was deleted stays out
     else:
         memories = [row for row in (await documents.fetch(cell.children)).values() if isinstance(row, Memory)]
-    texts = [memory.embedding_text for memory in memories]
-    made = await tools.embedder.embed_documents(texts)
     rows: list[Row] = [*messages, *memories]
-    by_id = {row.id: vector for row, vector in zip(rows, [*vectors, *made], strict=True)}
+    by_text = {message.embedding_text: vector for message, vector in zip(messages, vectors, strict=True)}
+    texts = list(dict.fromkeys(row.embedding_text for row in memories if row.embedding_text not in by_text))
+    by_text |= zip(texts, await tools.embedder.embed_documents(texts), strict=True) if texts else ()
+    by_id = {row.id: by_text[row.embedding_text] for row in rows}
     await index_rows(tools.stores, rows, by_id, model_id=tools.embedder.identity.space)
     await documents.finish_memcell(cell)
     people = {item["user_id"] for item in (cell.result or {})["profile"]}
     return WindowReport(
         messages=len(messages), memcells=1, memories=Counter(str(memory.memory_type) for memory in memories),
-        skipped=skipped, embedded=len(messages) + len(set(texts)), people=people,
+        skipped=skipped, embedded=len(messages) + len(texts), people=people,
     )  # fmt: skip

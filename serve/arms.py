@@ -1,18 +1,19 @@
 """The two arms of a search, keyword and vector: which rows each finds, how well, and in what time.
 
-Each type is asked for on its own, so that a type with many rows never crowds out another. An arm that fails says why
+As many rows of each type are asked for, so that a type with many rows never crowds out another. An arm that fails says why
 and does not take the other one with it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.protocols import Embedder
 from primitives.errors import EverCoreError, ModelError, OverloadedError, UnavailableError
@@ -46,15 +47,18 @@ class Arm:
     types: dict[str, MemoryType] = field(default_factory=dict)
     milliseconds: float = 0.0
     embedding_milliseconds: float = 0.0
+    query_vector: NDArray[np.float32] | None = None
     error: str = ""
     full: set[MemoryType] = field(default_factory=set)
     """Types of which there may be more rows than were fetched."""
 
-    def take(self, kind: MemoryType, hits: Sequence[Hit], scores: Sequence[float], *, limit: int) -> None:
+    def take(self, hits: Sequence[Hit], scores: Sequence[float]) -> None:
         for hit, score in zip(hits, scores, strict=True):
-            self.raw[hit.id], self.scores[hit.id], self.types[hit.id] = hit.score, score, kind
-        if len(hits) >= limit:
-            self.full.add(kind)
+            self.raw[hit.id], self.scores[hit.id], self.types[hit.id] = hit.score, score, MemoryType(hit.memory_type)
+
+    def note_full(self, hits: Sequence[Hit], *, limit: int) -> None:
+        counts = Counter(hit.memory_type for hit in hits)
+        self.full |= {MemoryType(kind) for kind, count in counts.items() if count >= limit}
 
 
 def candidates_of(query: Query) -> int:
@@ -81,12 +85,11 @@ async def keyword_arm(query: Query, kinds: Sequence[MemoryType], stores: TenantS
     arm = Arm("keyword")
     began = time.perf_counter()
     try:
-        words = query_words(query.text)
         index = await stores.indexes.keyword()
         limit = candidates_of(query)
-        found = await asyncio.gather(*(index.search(words, query.scope(kind), limit=limit) for kind in kinds))
-        for kind, hits in zip(kinds, found, strict=True):
-            arm.take(kind, hits, [keyword_score(hit.score) for hit in hits], limit=limit)
+        hits = await index.search(query_words(query.text), query.scope(*kinds), limit=limit)
+        arm.take(hits, [keyword_score(hit.score) for hit in hits])
+        arm.note_full(hits, limit=limit)
     except (UnavailableError, OverloadedError) as fault:
         arm.error = _reason("keyword", fault)
     arm.milliseconds = (time.perf_counter() - began) * 1000
@@ -98,7 +101,7 @@ async def vector_arm(query: Query, kinds: Sequence[MemoryType], stores: TenantSt
     arm = Arm("vector")
     began = time.perf_counter()
     try:
-        vector = await embedder.embed_query(storable(query.text))
+        arm.query_vector = await embedder.embed_query(storable(query.text))
         arm.embedding_milliseconds = (time.perf_counter() - began) * 1000
         index = await stores.indexes.vector()
         if index.generation.model_id != embedder.identity.space:
@@ -107,16 +110,31 @@ async def vector_arm(query: Query, kinds: Sequence[MemoryType], stores: TenantSt
                 hint="Run `evercore rebuild-index`, or configure the model that made them.",
             )
         limit = candidates_of(query)
-        found = await asyncio.gather(*(index.search(vector, query.scope(kind), limit=limit) for kind in kinds))
+        hits = await index.search(arm.query_vector, query.scope(*kinds), limit=limit)
+        arm.note_full(hits, limit=limit)
         least = threshold_of(query)
-        for kind, hits in zip(kinds, found, strict=True):
-            scores = calibrated([hit.score for hit in hits], embedder)
-            kept = sum(score >= least for score in scores) if least is not None else len(hits)
-            arm.take(kind, hits[:kept], scores[:kept], limit=limit)
+        scores = calibrated([hit.score for hit in hits], embedder)
+        kept = sum(score >= least for score in scores) if least is not None else len(hits)
+        arm.take(hits[:kept], scores[:kept])
     except (UnavailableError, OverloadedError) as fault:
         arm.error = _reason("vector", fault)
     arm.milliseconds = (time.perf_counter() - began) * 1000
     return arm
+
+
+async def similarities(
+    query: Query, arm: Arm, ids: Sequence[str], stores: TenantStores, embedder: Embedder
+) -> dict[str, float]:
+    """Calibrated similarities of rows that the vector arm did not bring; none where that arm is dead."""
+    if arm.query_vector is None or arm.error or not ids:
+        return {}
+    try:
+        index = await stores.indexes.vector()
+        found = await index.similarities(arm.query_vector, ids, query.partitions)
+    except (UnavailableError, OverloadedError) as fault:
+        arm.error = _reason("vector", fault)
+        return {}
+    return dict(zip(found, calibrated(list(found.values()), embedder), strict=True))
 
 
 def calibrated(cosines: Sequence[float], embedder: Embedder) -> list[float]:

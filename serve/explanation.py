@@ -1,4 +1,4 @@
-"""Why an answer is what it is: each arm's ranks, scores and times."""
+"""Why an answer is what it is: each arm's ranks, scores and times, and the evidence that was added up."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from serve.arms import Arm
+from serve.found import Found
 from serve.fusion import ranks
+from storage.records import AtomicFact
+
+PARTS = ("meaning", "words", "neighbours", "around", "moment")
 
 
 def explanation_of(
-    arms: Sequence[Arm], *, fused: Mapping[str, float], hits: Sequence[str], facts_of: Mapping[str, Sequence[str]]
+    arms: Sequence[Arm], *, found: Found, hits: Sequence[str], facts_of: Mapping[str, Sequence[AtomicFact]]
 ) -> dict[str, Any]:
-    """For every arm what it did, for every shown hit where each arm ranked it."""
+    """For every arm what it did, for every shown hit where each arm ranked it and its evidence in log-odds."""
     places = {arm.name: ranks(arm.raw) for arm in arms}
     return {
         "arms": {
@@ -26,8 +30,9 @@ def explanation_of(
         },
         "hits": {
             row_id: {
-                "score": round(fused[row_id], 6),
-                "found_by_facts": list(facts_of.get(row_id, ())),
+                "score": round(found.scores[row_id], 6),
+                "evidence": {part: round(getattr(found.evidence[row_id], part), 4) for part in PARTS},
+                "found_by_facts": [fact.id for fact in facts_of.get(row_id, ())],
                 "arms": {
                     arm.name: {
                         "rank": places[arm.name][row_id],

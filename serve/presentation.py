@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from serve.found import Hit
 from serve.query import Query
-from serve.retrieval import Answer, Hit
+from serve.retrieval import Answer
 from serve.rows import LISTS, as_json
 from storage.records import MemoryType
 

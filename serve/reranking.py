@@ -11,7 +11,7 @@ from serve.query import Query
 from storage.records import MemoryType
 
 if TYPE_CHECKING:
-    from serve.retrieval import Hit
+    from serve.found import Hit
 
 logger = logging.getLogger(__name__)
 

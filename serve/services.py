@@ -53,7 +53,8 @@ class Services:
     async def retriever(self, tenant_id: str) -> Retriever:
         """The search of one tenant."""
         stores = (await self.tools(tenant_id)).stores
-        return Retriever(stores=stores, embedder=self.embedder, reranker=self.reranker)
+        fusion = self.settings.serve.evercore_search_fusion
+        return Retriever(stores=stores, embedder=self.embedder, reranker=self.reranker, fusion=fusion)
 
     async def close(self) -> None:
         """Let running tasks end, then let go of models and stores."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -40,6 +41,11 @@ class ServeSettings(BaseSettings):
     evercore_search_running: int = Field(default=8, ge=1, description="Searches that one process works on at once.")
     evercore_search_waiting: int = Field(
         default=120, ge=0, description="Searches that wait for their turn in one process; more are answered 429."
+    )
+    evercore_search_fusion: Literal["evidence", "rrf"] = Field(
+        default="evidence",
+        description="How hybrid search makes one order of words and meaning: `evidence` adds up what speaks for a memory, "
+        "`rrf` is reciprocal rank fusion.",
     )
     evercore_max_ongoing_requests: int = Field(
         default=128, ge=1, description="Requests that the server works on at the same time."

@@ -78,6 +78,7 @@ class Hit:
     id: str
     score: float
     """Raw: BM25 (higher is better) or cosine."""
+    memory_type: str
 
 
 class Index(Protocol):
@@ -104,13 +105,19 @@ class Index(Protocol):
 
 class KeywordIndex(Index, Protocol):
     async def search(self, words: Sequence[str], scope: Scope, *, limit: int) -> list[Hit]:
-        """BM25 over `words` (OR), best first; filters never change a score."""
+        """BM25 over `words` (OR): the best `limit` of each type, best first; filters never change a score."""
         ...
 
 
 class VectorIndex(Index, Protocol):
     async def search(self, vector: NDArray[np.float32], scope: Scope, *, limit: int) -> list[Hit]:
-        """Cosine similarity, best first."""
+        """Cosine similarity: the best `limit` of each type, best first."""
+        ...
+
+    async def similarities(
+        self, vector: NDArray[np.float32], ids: Sequence[str], partitions: Sequence[str]
+    ) -> dict[str, float]:
+        """Cosine similarity of the given rows, those that are there."""
         ...
 
     async def vectors(self, ids: Sequence[str]) -> dict[str, tuple[int, NDArray[np.float32]]]:
@@ -181,6 +188,18 @@ class Span:
 
 
 Row = Message | Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a row stands: what search looks at around it, without reading the row itself."""
+
+    timestamp: int | None
+    conversation_id: str | None
+    """Of a message; its neighbours have the places before and behind its own."""
+    place: int
+    episode_id: str | None
+    """The episode of its MemCell, also where that is deleted. None of an episode itself."""
 
 
 class Documents(Protocol):
@@ -265,6 +284,8 @@ class Documents(Protocol):
 
     # any visible row
     async def fetch(self, ids: Sequence[str]) -> dict[str, Row]: ...
+
+    async def standings(self, ids: Sequence[str]) -> dict[str, Standing]: ...
 
     async def page(self, scope: Scope, *, offset: int, limit: int, descending: bool = True) -> tuple[list[Row], int]:
         """Rows by (order_time, place or id), and how many there are in all. One memory type at a time."""

@@ -84,11 +84,12 @@ class Message(Record):
 
     @property
     def embedding_text(self) -> str:
-        return self.text
+        return self.search_text
 
     @property
     def search_text(self) -> str:
-        return self.text
+        """What was said, in a group with who said it: a question about a person means what that person said."""
+        return self.text if self.user_id is not None else f"{self.sender_name}: {self.text}"
 
 
 class MemCell(Record):
@@ -140,7 +141,7 @@ class Memory(Record):
     @property
     def mark(self) -> str:
         """What a memory says and for whom, whatever its id: the same in every generation of its MemCell."""
-        return stable_id(self.memory_type, self.user_id, self.embedding_text)
+        return stable_id(self.memory_type, self.user_id, self.search_text)
 
 
 class Episode(Memory):

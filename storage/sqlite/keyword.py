@@ -1,8 +1,8 @@
 """The embedded keyword index: SQLite FTS5 over words that primitives.text has made, one table a generation.
 
 Each row carries one token for (tenant, partition, type) in a column of its own, so that whose rows are searched is part
-of the full-text query and costs no join. That column has weight 0 and never moves a score.
-BM25 is FTS5's own (k1 1.2, b 0.75), https://www.sqlite.org/fts5.html#the_bm25_function.
+of the full-text query and costs no join. That column has weight 0 and never moves a score. FTS5's Porter stemmer makes
+`camped` and `camping` one word (benchmarks/retrieval.py shows what that is worth); Chinese is left as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from primitives.hashing import stable_id
 from primitives.text import words
 from storage.filters import Scope, to_sql
 from storage.ports import Hit, IndexEntry, IndexGeneration
+from storage.sqlite.bm25 import weighted
 from storage.sqlite.codec import dumps, id_list
 from storage.sqlite.database import Database
 
@@ -38,7 +39,7 @@ def create(connection: sqlite3.Connection, name: str) -> None:
     )
     connection.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS entries_{name}_ids ON entries_{name} (tenant_id, id)")
     connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS words_{name} USING fts5(scope, body, tokenize = 'ascii', columnsize = 1)"
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS words_{name} USING fts5(scope, body, tokenize = 'porter ascii')"
     )
 
 
@@ -95,7 +96,8 @@ class SqliteKeywordIndex:
         connection.execute(f"DELETE FROM {self._entries} WHERE rowid = ?", (rowid,))
 
     def _token(self, partition: str, memory_type: str) -> str:
-        return "s" + stable_id(self.tenant_id, partition, memory_type)
+        """Digits alone, which no stemmer changes."""
+        return str(int(stable_id(self.tenant_id, partition, memory_type), 16))
 
     async def delete(self, ids: Sequence[str]) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -108,34 +110,43 @@ class SqliteKeywordIndex:
         await self._db.write(work)
 
     async def search(self, words: Sequence[str], scope: Scope, *, limit: int) -> list[Hit]:
-        query = self._match(words, scope)
-        return await self._db.read(lambda c: self._search(c, query, scope, limit)) if query and limit > 0 else []
-
-    def _match(self, words: Sequence[str], scope: Scope) -> str:
-        """Words are quoted, so that nothing in them is read as FTS5 syntax."""
+        # Quoted, so that nothing in a word is read as FTS5 syntax.
         asked = [f'"{word.replace(chr(34), "")}"' for word in dict.fromkeys(words) if word.strip('"')][:MAX_QUERY_WORDS]
-        tokens = [self._token(p, kind) for p in scope.partitions for kind in scope.memory_types]
-        return f"scope : ({' OR '.join(tokens)}) AND body : ({' OR '.join(asked)})" if asked and tokens else ""
+        if not asked or not scope.partitions or limit <= 0:
+            return []
+        return await self._db.read(lambda c: self._search(c, asked, scope, limit))
 
-    def _search(self, connection: sqlite3.Connection, query: str, scope: Scope, limit: int) -> list[Hit]:
-        ranked = f"SELECT rowid, bm25({self._words}, 0.0, 1.0) AS score FROM {self._words} WHERE {self._words} MATCH ?"
+    def _search(self, connection: sqlite3.Connection, asked: Sequence[str], scope: Scope, limit: int) -> list[Hit]:
+        parts = weighted(connection, self._words, self._entries, asked)
+        found = [hit for kind in scope.memory_types for hit in self._of_type(connection, parts, scope, kind, limit)]
+        # Equal scores come in the order of ids, so that an answer does not depend on when rows were written.
+        return sorted(found, key=lambda hit: (-hit.score, hit.id))
+
+    def _of_type(
+        self, connection: sqlite3.Connection, parts: Sequence[tuple[float, str]], scope: Scope, kind: str, limit: int
+    ) -> list[Hit]:
+        whose = f"scope : ({' OR '.join(self._token(partition, kind) for partition in scope.partitions)})"
+        one = f"SELECT rowid, ? * -bm25({self._words}, 0.0, 1.0) AS score FROM {self._words} WHERE {self._words} MATCH ?"
+        several = f"SELECT rowid, sum(score) AS score FROM ({' UNION ALL '.join([one] * len(parts))}) GROUP BY rowid"
+        ranked = several if len(parts) > 1 else one
+        query = [value for factor, match in parts for value in (factor, f"{whose} AND {match}")]
         where, values = to_sql(scope.where, table="e.") if scope.where else ("1", [])
         candidates = limit if scope.where is None else max(FIRST_CANDIDATES, limit)
         while True:
-            # Equal scores come in the order of ids, so that an answer does not depend on when rows were written.
             found = connection.execute(
-                f"WITH best AS ({ranked} ORDER BY score LIMIT ?) SELECT e.id, -best.score, (SELECT count(*) FROM best) "
-                f"FROM best JOIN {self._entries} e ON e.rowid = best.rowid WHERE {where} ORDER BY best.score, e.id LIMIT ?",
-                (query, candidates, *values, limit),
+                f"WITH best AS ({ranked} ORDER BY score DESC LIMIT ?) SELECT e.id, best.score, "
+                f"(SELECT count(*) FROM best) FROM best JOIN {self._entries} e ON e.rowid = best.rowid WHERE {where} "
+                "ORDER BY best.score DESC, e.id LIMIT ?",
+                (*query, candidates, *values, limit),
             ).fetchall()
             enough = scope.where is None or len(found) >= limit
             if enough or (found and found[0][2] < candidates) or candidates >= 2**31:
-                return [Hit(row[0], row[1]) for row in found]
+                return [Hit(row[0], row[1], kind) for row in found]
             if not found:
                 # Nothing passed, so the number of candidates is not in the answer: ask for it.
-                total = connection.execute(f"SELECT count(*) FROM ({ranked} LIMIT ?)", (query, candidates)).fetchone()[
-                    0
-                ]
+                total = connection.execute(
+                    f"SELECT count(*) FROM ({ranked} LIMIT ?)", (*query, candidates)
+                ).fetchone()[0]
                 if total < candidates:
                     return []
             candidates *= 8

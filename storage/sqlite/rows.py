@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from primitives.clock import now_ms
 from primitives.errors import InvalidInputError, NotFoundError
 from storage.filters import Scope, to_sql
-from storage.ports import Row
+from storage.ids import memory_id
+from storage.ports import Row, Standing
 from storage.records import Memory, MemoryType
-from storage.sqlite.codec import SELECT, body_of, dumps, from_row
+from storage.sqlite.codec import SELECT, body_of, dumps, from_row, id_list
 from storage.sqlite.tenant import TenantTables
 
 EDITABLE = {
@@ -39,6 +40,25 @@ PAGE = 2_000
 
 class RowTables(TenantTables):
     """See storage.ports.Documents."""
+
+    async def standings(self, ids: Sequence[str]) -> dict[str, Standing]:
+        rows = await self._db.read(
+            lambda connection: connection.execute(
+                "SELECT r.id, r.timestamp, r.conversation_id, r.place, r.memory_type, r.memcell_id, c.generation "
+                "FROM rows r LEFT JOIN memcells c ON c.tenant_id = r.tenant_id AND c.id = r.memcell_id "
+                "WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?)) AND r.deleted_at IS NULL",
+                (self.tenant_id, id_list(ids)),
+            ).fetchall()
+        )
+        episodes: dict[tuple[str, int], str] = {}
+        found = {}
+        for row_id, timestamp, conversation_id, place, kind, cell, generation in rows:
+            episode = None
+            if generation and kind != MemoryType.EPISODE:
+                key = (cell, generation)
+                episode = episodes.get(key) or episodes.setdefault(key, memory_id(*key, MemoryType.EPISODE, None, 0))
+            found[row_id] = Standing(timestamp, conversation_id, place, episode)
+        return found
 
     async def page(self, scope: Scope, *, offset: int, limit: int, descending: bool = True) -> tuple[list[Row], int]:
         return await self._db.read(lambda connection: self._page(connection, scope, offset, limit, descending))

@@ -123,28 +123,49 @@ class SqliteVectorIndex:
             )
         )
 
-    async def search(self, vector: NDArray[np.float32], scope: Scope, *, limit: int) -> list[Hit]:
-        if limit <= 0 or not scope.partitions:
-            return []
+    def _check(self, vector: NDArray[np.float32]) -> None:
         if vector.shape != (self.generation.dimension,):
             raise ModelError(
                 f"the query vector has {vector.shape[0]} numbers, index {self.generation.name} has "
                 f"{self.generation.dimension}", hint="Run `evercore rebuild-index`.",
             )  # fmt: skip
+
+    async def search(self, vector: NDArray[np.float32], scope: Scope, *, limit: int) -> list[Hit]:
+        if limit <= 0 or not scope.partitions:
+            return []
+        self._check(vector)
         matrices = await asyncio.gather(*(self._matrix(partition) for partition in scope.partitions))
-        kinds = frozenset(scope.memory_types)
+        found: list[Hit] = []
+        for kind in scope.memory_types:
+            found += await self._of_type(matrices, vector, scope, kind, limit)
+        return sorted(found, key=lambda hit: (-hit.score, hit.id))
+
+    async def _of_type(
+        self, matrices: Sequence[OwnerMatrix], vector: NDArray[np.float32], scope: Scope, kind: str, limit: int
+    ) -> list[Hit]:
         candidates = limit if scope.where is None else max(FIRST_CANDIDATES, limit)
         while True:
-            best = [hit for matrix in matrices for hit in matrix.best(vector, kinds, candidates)]
+            best = [hit for matrix in matrices for hit in matrix.best(vector, kind, candidates)]
             best.sort(key=lambda hit: (-hit.score, hit.id))
-            complete = all(len(matrix) <= candidates for matrix in matrices)
             if scope.where is None:
                 return best[:limit]
+            complete = all(len(matrix) <= candidates for matrix in matrices)
             passed = await self._passing([hit.id for hit in best], scope)
             found = [hit for hit in best if hit.id in passed]
             if len(found) >= limit or complete:
                 return found[:limit]
             candidates *= 8
+
+    async def similarities(
+        self, vector: NDArray[np.float32], ids: Sequence[str], partitions: Sequence[str]
+    ) -> dict[str, float]:
+        if not ids:
+            return {}
+        self._check(vector)
+        found: dict[str, float] = {}
+        for partition in partitions:
+            found |= (await self._matrix(partition)).similarities(vector, ids)
+        return found
 
     async def _passing(self, ids: Sequence[str], scope: Scope) -> set[str]:
         assert scope.where is not None

@@ -21,6 +21,7 @@ class OwnerMatrix:
         self._kinds: NDArray[np.int16] = np.zeros(0, np.int16)  # number of the type, -1 where the row is deleted
         self._kind_numbers: dict[str, int] = {}
         self._places: dict[str, int] = {}
+        self._asked: tuple[NDArray[np.float32], int, NDArray[np.float32]] | None = None
         self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     def __len__(self) -> int:
@@ -61,19 +62,32 @@ class OwnerMatrix:
         kinds[: len(self._kinds)] = self._kinds
         self._vectors, self._kinds = vectors, kinds
 
-    def best(self, query: NDArray[np.float32], kinds: frozenset[str], limit: int) -> list[Hit]:
-        """The `limit` rows of these types nearest to the query, best first; ties go by id."""
-        count = len(self._ids)
-        numbers = [self._kind_numbers[kind] for kind in kinds if kind in self._kind_numbers]
-        if not count or not numbers:
+    def _cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """With every row. One search asks several times, for each type and for rows by name, so the last are kept."""
+        if self._asked is None or self._asked[0] is not query or self._asked[1] != self.sequence:
+            self._asked = (query, self.sequence, self._vectors[: len(self._ids)] @ query)
+        return self._asked[2]
+
+    def similarities(self, query: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
+        """Cosines of the given rows, those that are here."""
+        places = ((row_id, self._places.get(row_id)) for row_id in ids)
+        there = {row_id: place for row_id, place in places if place is not None and self._kinds[place] >= 0}
+        if not there:
+            return {}
+        cosines = self._cosines(query)[list(there.values())]
+        return dict(zip(there, map(float, cosines), strict=True))
+
+    def best(self, query: NDArray[np.float32], kind: str, limit: int) -> list[Hit]:
+        """The `limit` rows of this type nearest to the query, best first; ties go by id."""
+        number = self._kind_numbers.get(kind)
+        if number is None:
             return []
-        scores = self._vectors[:count] @ query
-        allowed = np.isin(self._kinds[:count], numbers)
-        places = np.flatnonzero(allowed)
+        scores = self._cosines(query)
+        places = np.flatnonzero(self._kinds[: len(self._ids)] == number)
         if len(places) > limit:
             kept = scores[places]
             # All rows that tie with the last one stay in, so that the order of writing decides nothing.
             threshold = np.partition(kept, len(kept) - limit)[len(kept) - limit]
             places = places[kept >= threshold]
         ordered = sorted(((float(scores[p]), self._ids[p]) for p in places), key=lambda pair: (-pair[0], pair[1]))
-        return [Hit(row_id, score) for score, row_id in ordered[:limit]]
+        return [Hit(row_id, score, kind) for score, row_id in ordered[:limit]]

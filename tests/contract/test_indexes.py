@@ -72,6 +72,32 @@ async def test_keyword_finds_zh_and_en(backend: SqliteBackend) -> None:
     assert await keyword.search([], scope, limit=5) == []
 
 
+async def test_few_rows_are_ranked_sensibly_and_word_forms_meet(backend: SqliteBackend) -> None:
+    """Every word stands in most rows here, where a weight that is cut off at 0 would rank by chance."""
+    keyword, _ = await indexes(backend)
+    texts = {"a": "we were camping by the lake", "b": "the lake was cold", "c": "lake and camp", "d": "a lake of camps"}
+    await keyword.upsert([entry(row_id, text) for row_id, text in texts.items()])
+    found = await keyword.search(["camped", "lake"], owned_by({"user_id": "u1"}), limit=9)
+    assert [hit.id for hit in found][-1] == "b"
+    assert {hit.id for hit in found} == set(texts)
+    assert found[-1].score > 0.05
+    only = await keyword.search(["lake"], owned_by({"user_id": "u1"}), limit=9)
+    assert only[0].id == "c", "the shortest first"
+    assert only[0].score < found[0].score, "a second word adds to the first"
+
+
+async def test_similarities_of_rows_by_name(backend: SqliteBackend) -> None:
+    _, vector = await indexes(backend)
+    await vector.upsert([entry("a"), entry("b", vector=(1, 1, 0, 0)), entry("c"), entry("other", owner=OWNERS[1])])
+    await vector.delete(["c"])
+    query = np.array([1, 0, 0, 0], np.float32)
+    found = await vector.similarities(query, ["a", "b", "c", "other", "nowhere"], [OWNERS[0].partition])
+    assert found == {"a": pytest.approx(1.0), "b": pytest.approx(0.5**0.5)}
+    assert await vector.similarities(query, [], [OWNERS[0].partition]) == {}
+    with pytest.raises(ModelError, match="rebuild-index"):
+        await vector.similarities(np.ones(3, np.float32), ["a"], [OWNERS[0].partition])
+
+
 async def test_a_later_revision_wins_whatever_comes_last(backend: SqliteBackend) -> None:
     keyword, vector = await indexes(backend)
     for index in (keyword, vector):
@@ -177,8 +203,11 @@ async def test_filters_agree_with_brute_force(
     await vector.upsert(rows)
     scope, query = scope_of(parse(raw), kinds), np.array([0.6, 0.8, 0, 0], np.float32)
     allowed = [row for row in rows if row.memory_type in kinds and matches(parse(raw), row)]
-    best = sorted(allowed, key=lambda row: (-float(row.vector @ query), row.id))[:limit]  # type: ignore[operator]
     found = await vector.search(query, scope, limit=limit)
-    assert [round(hit.score, 5) for hit in found] == [round(float(row.vector @ query), 5) for row in best]  # type: ignore[operator]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    for kind in kinds:
+        of_kind = sorted((float(row.vector @ query) for row in allowed if row.memory_type == kind), reverse=True)  # type: ignore[operator]
+        found_of_kind = [round(hit.score, 5) for hit in found if hit.memory_type == kind]
+        assert found_of_kind == [round(cosine, 5) for cosine in of_kind[:limit]]
     by_word = {hit.id for hit in await keyword.search(["word"], scope, limit=100)}
     assert by_word == {row.id for row in allowed}

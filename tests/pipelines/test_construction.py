@@ -76,6 +76,52 @@ async def test_found_by_keyword_from_the_add_and_by_vector_from_the_flush(tools:
     await assert_whole(tools, 4)
 
 
+async def test_no_text_is_embedded_twice_and_facts_take_their_messages_vectors(tools: Tools) -> None:
+    rows = chat(30)
+    await add(tools, rows)
+    report = await build_conversation(tools, rows[0].conversation_id, wait_s=1)
+    there = [row async for row in tools.stores.documents.visible_rows() if row.memory_type is not MemoryType.PROFILE]
+    assert report.embedded == len({(row.memcell_id, row.embedding_text) for row in there}) <= 1.6 * len(rows)
+    index = await tools.stores.indexes.vector()
+    vectors = await index.vectors([row.id for row in there])
+    made = await tools.embedder.embed_documents([row.embedding_text for row in there])
+    for row, vector in zip(there, made, strict=True):
+        assert abs(vectors[row.id][1] - vector).max() <= 1e-6
+    spoken = {row.message_id: row for row in there if isinstance(row, Message)}
+    facts = [row for row in there if row.memory_type is MemoryType.ATOMIC_FACT]
+    assert facts
+    for fact in facts:
+        assert fact.embedding_text == spoken[fact.source_message_ids[0]].text
+
+
+async def test_facts_at_the_end_of_a_long_message_have_a_vector_of_their_own(tools: Tools) -> None:
+    long = "We talked for a long time about the weather in the hills. " * 60 + "My sister Ingrid lives in Tromsø now."
+    await add(tools, [message(0, long)])
+    await build_conversation(tools, message(0, long).conversation_id, wait_s=1)
+    facts = [row async for row in tools.stores.documents.visible_rows() if row.memory_type is MemoryType.ATOMIC_FACT]
+    assert facts
+    assert all(len(fact.embedding_text) < 300 for fact in facts)
+
+
+async def test_where_rows_stand(tools: Tools) -> None:
+    rows = chat(6)
+    await add(tools, rows)
+    documents = tools.stores.documents
+    before = await documents.standings([rows[0].id, "nowhere"])
+    assert {(s.conversation_id, s.place, s.episode_id) for s in before.values()} == {(rows[0].conversation_id, 0, None)}
+    await flush(tools, [rows[0].conversation_id], wait_s=1)
+    there = {row.id: row async for row in documents.visible_rows()}
+    found = await documents.standings(list(there))
+    for row_id, standing in found.items():
+        row = there[row_id]
+        assert standing.timestamp == row.timestamp
+        if row.memory_type in (MemoryType.RAW_MESSAGE, MemoryType.ATOMIC_FACT):
+            episode = there[str(standing.episode_id)]
+            assert (episode.memory_type, episode.memcell_id) == (MemoryType.EPISODE, row.memcell_id)
+        else:
+            assert standing.episode_id is None or row.memory_type is MemoryType.FORESIGHT
+
+
 async def test_one_by_one_or_at_once_gives_the_same(tmp_path: Path) -> None:
     hashes = set()
     for name, size in (("a", 1), ("b", 7), ("c", 60)):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from serve.evidence import chance
+from serve.found import OFFSET
+from serve.query import make_query
+from serve.retrieval import Retriever
 from serve.services import Services
 from storage.ids import Owner, solo_group_id
 from storage.ports import IndexEntry
@@ -96,11 +101,49 @@ async def test_scores_of_all_types_are_one_order(filled: httpx.AsyncClient) -> N
     hits = [hit for name in ("episodes", "atomic_facts", "raw_messages") for hit in found[name]]
     assert hits
     for hit in hits:
-        places = [arm["rank"] for arm in explained[hit["id"]]["arms"].values()]
-        assert hit["score"] == pytest.approx(sum(61 / (60 + rank) for rank in places) / 2, abs=1e-5)
+        assert hit["score"] == pytest.approx(chance(sum(explained[hit["id"]]["evidence"].values()) - OFFSET), abs=1e-4)
     for name in ("episodes", "atomic_facts", "raw_messages"):
         scores = [hit["score"] for hit in found[name]]
         assert scores == sorted(scores, reverse=True)
+
+
+async def test_reciprocal_rank_fusion_can_be_chosen(filled: httpx.AsyncClient, services: Services) -> None:
+    stores = (await services.tools("default")).stores
+    query = make_query(
+        text="allergic to peanuts", filters={"user_id": "u1"}, memory_types=["raw_message"], top_k=10, explain=True
+    )
+    by_rank = await Retriever(stores=stores, embedder=services.embedder, fusion="rrf").search(query)
+    by_evidence = await Retriever(stores=stores, embedder=services.embedder).search(query)
+    hits = by_rank.hits[MemoryType.RAW_MESSAGE]
+    assert hits[0].score == hits[0].scores["rrf"] == 1.0
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    shown_beside = {hit.row.id: hit.scores["rrf"] for hit in by_evidence.hits[MemoryType.RAW_MESSAGE]}
+    assert shown_beside == {hit.row.id: hit.score for hit in hits}
+
+
+async def test_what_a_person_said_is_found_by_the_persons_name(filled: httpx.AsyncClient) -> None:
+    for method in ("keyword", "hybrid"):
+        found = await search(filled, "what did Bob say", filters={"group_id": "g1"}, method=method)
+        assert found["raw_messages"][0]["sender_id"] == "bob"
+        assert found["raw_messages"][0]["content"] == "next time we take the frozen path"
+
+
+async def test_the_time_in_a_query_lifts_memories_of_that_time(client: httpx.AsyncClient) -> None:
+    for year, number in ((2021, 0), (2022, 1), (2023, 2)):
+        moment = int(datetime(year, 5, 4, tzinfo=UTC).timestamp() * 1000)
+        body = {"user_id": "u1", "messages": [message(number, "we met for dinner", role="user", timestamp=moment)]}
+        assert (await client.post(MEMORIES, json=body)).status_code == 200
+    await flush(client, user_id="u1")
+
+    async def first(query: str, **body: Any) -> str:
+        hits = (await search(client, query, method="hybrid", **body))["raw_messages"]
+        assert len(hits) == 3, "a time in the query excludes nothing"
+        return str(hits[0]["timestamp"])[:4]
+
+    assert await first("dinner in May 2022") == "2022"
+    assert await first("2021年5月 dinner") == "2021"
+    as_of = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
+    assert await first("dinner last spring", as_of=as_of) == "2023"
 
 
 async def test_filters_mean_what_they_say(filled: httpx.AsyncClient) -> None:
@@ -220,7 +263,6 @@ async def test_a_row_of_somebody_else_is_never_shown(filled: httpx.AsyncClient, 
 
 
 async def test_validity_and_fading(client: httpx.AsyncClient, services: Services) -> None:
-    from serve.query import make_query
     from serve.visibility import shown
 
     owner = Owner.user("u1")
