@@ -192,7 +192,7 @@ Row = Message | Memory
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a row stands: what search looks at around it, without reading the row itself."""
+    """What search looks at around a row, without reading the row itself."""
 
     timestamp: int | None
     conversation_id: str | None

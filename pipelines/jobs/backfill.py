@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -40,11 +41,13 @@ def run_backfill(
     models: ModelSettings,
     pipeline: PipelineSettings,
     progress: ProgressListener | None = None,
+    on: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> BackfillReport:
-    """Run the job to its end (or, with dry_run, only read), on the Ray that this process is connected to.
+    """Run the job to its end (or, with dry_run, only read), on the Ray that this process is connected to or that `on`
+    starts.
 
-    What is wrong with the request or the files is raised before anything is stored. Blocks; call it outside an event
-    loop.
+    What is wrong with the request or the files is raised before Ray is started and anything is stored. Blocks; call it
+    outside an event loop.
     """
     setup = Setup(tenant_id=request.tenant, storage=storage, models=models, pipeline=pipeline).anywhere()
     sources = find_sources(request.paths, format=request.format)
@@ -53,8 +56,9 @@ def run_backfill(
     if request.dry_run:
         estimate(plans, request, report, passed_over=sources.passed_over, settings=pipeline, models=models)
         return report
-    check_cluster()
-    return _Run(request, setup, plans, sources, report, progress).run()
+    with on():
+        check_cluster()
+        return _Run(request, setup, plans, sources, report, progress).run()
 
 
 def file_plans(sources: Sources, request: BackfillRequest, setup: Setup) -> list[FilePlan]:

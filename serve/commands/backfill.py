@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines.importers.registry import find_sources
 from serve.commands.jobs import ray_for_job
 from serve.commands.output import JsonOption, console, errors, print_json
 from serve.commands.owner import GroupOption, TenantOption, UserOption
@@ -89,15 +88,15 @@ def backfill(
         workers=workers,
         job=job,
     )
-    find_sources(paths, format=format)  # a wrong path is said before Ray starts, which takes seconds
     try:
-        with contextlib.nullcontext() if dry_run else ray_for_job(settings), contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             report = run_backfill(
                 request,
                 storage=settings.storage,
                 models=settings.models,
                 pipeline=settings.pipeline,
                 progress=None if as_json else stack.enter_context(RichProgress(console)),
+                on=lambda: ray_for_job(settings),
             )
     except KeyboardInterrupt:
         errors.print("Stopped; the same command goes on where it was.")

@@ -226,7 +226,7 @@ async def test_odd_times(client: httpx.AsyncClient, times: list[int | None]) -> 
     assert {row["message_id"]: row["time_known"] for row in rows} == {f"m{n}": t is not None for n, t in enumerate(times)}
     assert all(row["memcell_id"] for row in rows)
     assert len((await search(client, "walnut"))["raw_messages"]) == 6
-    sources = [one for row in (await get(client, "episodic_memory"))["episodes"] for one in row["source_message_ids"]]
+    sources = [one for row in (await get(client, "episodic_memory", rank_order="asc"))["episodes"] for one in row["source_message_ids"]]
     assert sorted(sources) == [f"m{n}" for n in range(6)]
     if None not in times and len(set(times)) > 1:
         assert sources == [f"m{n}" for n in sorted(range(6), key=lambda n: times[n] or 0)], "in the order of their times"
