@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import httpx
 import psutil
 import pytest
 
+from serve.ray_folder import remove_folder
 from tests.cluster.test_server import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
             process.wait(5)
         process.kill()
         process.wait(5)
-        shutil.rmtree(short, ignore_errors=True)
+        remove_folder(short)
 
 
 def wait_for(

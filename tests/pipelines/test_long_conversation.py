@@ -25,8 +25,8 @@ from tests.support.tools import backend_in, tools_over
 MESSAGES = 100_000
 AT_ONCE = 5_000
 MOST_SECONDS = 240
-"""Some 40 s of two free cores; what would be quadratic takes hours."""
-MOST_MB = 700
+"""Of CPU time, since the wall clock says how busy the machine is; what is quadratic in the messages takes hours."""
+MOST_MB = 400
 """What the process may grow by: the messages of a window at a time, the outline of all, and the caches of the stores."""
 WORDS = ("river", "window", "ticket", "garden", "letter", "winter", "spoon", "engine", "paper", "cloud")
 OWNER = Owner.user("u1")
@@ -57,16 +57,16 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(900)
 async def test_100_000_messages_in_one_conversation(tmp_path: Path) -> None:
     backend = backend_in(tmp_path / "data")
     tools = replace(await tools_over(backend), embedder=Fast(), detector=Uncut())
     documents = tools.stores.documents
-    before, began = peak_mb(), time.monotonic()
+    before, began = peak_mb(), time.process_time()
     for start in range(0, MESSAGES, AT_ONCE):
         await documents.add_messages([said(n) for n in range(start, start + AT_ONCE)])
     report = await flush(tools, [OWNER.conversation_id(TENANT, None)], wait_s=5)
-    spent, grown = time.monotonic() - began, peak_mb() - before
+    spent, grown = time.process_time() - began, peak_mb() - before
     assert report.status == "extracted"
     assert report.memcells >= MESSAGES // tools.settings.memcell_hard_message_limit
     counts = await documents.counts()
@@ -81,5 +81,5 @@ async def test_100_000_messages_in_one_conversation(tmp_path: Path) -> None:
         sources += [one for row in episodes for one in row.source_message_ids]
     assert sources == [f"m{n}" for n in range(MESSAGES)], "each message in one topic, in order"
     assert grown < MOST_MB, f"grew by {grown:.0f} MB"
-    assert spent < MOST_SECONDS, f"took {spent:.0f} s"
+    assert spent < MOST_SECONDS, f"took {spent:.0f} s of CPU"
     await backend.close()

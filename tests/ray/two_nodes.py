@@ -5,6 +5,7 @@ RAY_TMPDIR is where Ray keeps its files, also the note of its address that `Clus
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -45,6 +46,14 @@ async def start_replica(whole: Settings) -> None:
     await Gateway.__init__(Gateway.__new__(Gateway), whole)
 
 
+def start(options: dict[str, Any]) -> Cluster:
+    """Ray gives a node 30 s to start and has no setting for it; a busy machine may need another try."""
+    for _ in range(2):
+        with contextlib.suppress(Exception):
+            return Cluster(initialize_head=True, head_node_args=options)
+    return Cluster(initialize_head=True, head_node_args=options)
+
+
 def main() -> None:
     folder, path = map(Path, sys.argv[1:3])
     parts = settings(folder)
@@ -59,7 +68,7 @@ def main() -> None:
         "replica": lambda: asyncio.run(start_replica(whole)),
     }
     options: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=options)
+    cluster = start(options)
     try:
         ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
         found = {"dry run": answer(lambda: run_backfill(BackfillRequest(paths=[path], dry_run=True), **parts))}
