@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-ray test-cluster test-browser test-api lint types bench clean constraints install
+.PHONY: help run test test-fast test-ray test-cluster test-wide test-browser test-api lint types bench clean constraints install
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -21,16 +21,19 @@ run: $(READY) ## embedded cluster on 127.0.0.1:1995, sample backfill, three sear
 	@exec $(BIN)/evercore up --demo
 
 test: $(READY) ## all tests of the main job: fast ones, Ray, a whole server
-	$(BIN)/python -m pytest tests -n 2 --dist loadgroup -m 'not browser and not api'
+	$(BIN)/python -m pytest tests -n 2 --dist loadgroup -m 'not wide and not browser and not api'
 
 test-fast: $(READY) ## the tests that need neither Ray nor a server
-	$(BIN)/python -m pytest tests -m 'not ray and not cluster and not browser and not api'
+	$(BIN)/python -m pytest tests -m 'not ray and not cluster and not wide and not browser and not api'
 
 test-ray: $(READY) ## the Ray Data jobs on a local Ray session
 	$(BIN)/python -m pytest tests -m ray
 
 test-cluster: $(READY) ## `evercore up` as a person starts it
 	$(BIN)/python -m pytest tests -m cluster
+
+test-wide: $(READY) ## a deployed cluster head, two Ray nodes, 100,000 messages in one conversation
+	$(BIN)/python -m pytest tests -m wide
 
 test-browser: $(READY) ## the console in chromium (apt-get install -y chromium)
 	$(BIN)/python -m pytest tests -m browser

@@ -23,6 +23,8 @@ from serve.ray_folder import new_folder, remove_folder
 
 NAMESPACE = "evercore"
 STOP_SECONDS = 15.0
+START_TRIES = 2
+"""Ray gives its node 30 s, which a busy machine may miss once."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +34,28 @@ def own_ray(settings: Settings) -> Iterator[str]:
     """Start a local Ray and yield its address; everything of it is gone when the block ends."""
     folder = new_folder()
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    started: list[psutil.Process] = []
     try:
-        _start(settings, folder)
+        for left in reversed(range(START_TRIES)):
+            try:
+                _start(settings, folder)
+                break
+            except UnavailableError:
+                if not left:
+                    raise
+                logger.warning("Ray did not start; once more", exc_info=True)
+                _stop(before)
         _silence_workers()
         yield str(ray.get_runtime_context().gcs_address)
     finally:
-        started = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
-        ray.shutdown()
-        _end(started)
+        _stop(before)
         remove_folder(folder)
+
+
+def _stop(before: set[int]) -> None:
+    """Ray and all processes of it, those of a start that failed too."""
+    started = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
+    ray.shutdown()
+    _end(started)
 
 
 def _start(settings: Settings, folder: str) -> None:
@@ -57,9 +71,10 @@ def _start(settings: Settings, folder: str) -> None:
                 logging_level=logging.ERROR,
                 _temp_dir=folder,
             )
-    except (RuntimeError, OSError, ValueError) as fault:
+    except Exception as fault:  # Ray raises plain ones, as where its node is not up within 30 s
         raise UnavailableError(
-            f"Ray did not start: {str(fault).splitlines()[0]}", hint="`evercore doctor` checks what it needs."
+            f"Ray did not start: {str(fault).splitlines()[0]}",
+            hint="`evercore doctor` checks what it needs. On a very busy machine, try again.",
         ) from fault
 
 

@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 TOKEN = "0123456789abcdef" * 4
 READY_SECONDS = 120
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.wide, pytest.mark.timeout(400)]
 
 
 @dataclass

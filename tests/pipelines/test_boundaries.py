@@ -114,8 +114,8 @@ async def test_vectors_must_be_one_a_message() -> None:
         await CohesionDetector(gap_minutes=240).boundaries([message(i, "x") for i in range(3)], topics(2))
 
 
-async def test_the_longest_window_is_quick() -> None:
-    """500 messages in one window, the most there are; generous, since machines differ (measured: under 0.05 s)."""
+async def test_the_longest_window() -> None:
+    """500 messages in one window, the most there are."""
     vectors = topics(*[7] * 8)
     many = np.tile(vectors, (9, 1))[:500]
     assert len(await found(many, ["我们明天去哪里吃火锅？ Let us ask Anna about it"] * 500)) < 200

@@ -57,6 +57,7 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**10 if sys.platform == "linux" else 2**20)
 
 
+@pytest.mark.wide
 @pytest.mark.timeout(900)
 async def test_100_000_messages_in_one_conversation(tmp_path: Path) -> None:
     backend = backend_in(tmp_path / "data")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.ray.support import write_chats
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.wide
 ROOT = Path(__file__).parents[2]
 
 
