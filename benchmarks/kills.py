@@ -78,7 +78,7 @@ def kill_one(root: int, titles: tuple[str, ...], chooser: random.Random) -> str:
         return ""
     child, title = chooser.choice(found)
     child.kill()
-    return title
+    return title.strip()
 
 
 async def content(folder: Path) -> tuple[str, int, int]:

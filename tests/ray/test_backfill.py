@@ -139,7 +139,7 @@ def test_embedded_stores_stay_on_one_node(chats: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr("ray.nodes", lambda: [{"Alive": True}, {"Alive": True}, {"Alive": False}])
     with pytest.raises(ConfigurationError, match=r"2 nodes.*EVERCORE_DATA_DIR") as caught:
         backfill(tmp_path / "data", chats)
-    assert "single Ray node" in str(caught.value.hint)
+    assert "stores on servers" in str(caught.value.hint)
 
 
 def test_a_file_that_grew_under_a_stopped_job_is_imported_and_old_letters_go(tmp_path: Path) -> None:
