@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600, help="stop the import after so long")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and the job would too
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name) / "data", free_port()
         folder.mkdir()
