@@ -1,6 +1,6 @@
 """Learns the weights of the topic boundary detector and measures it leave-one-set-out.
 
-    python benchmarks/boundaries.py seg_a.dev.jsonl.gz seg_b.dev.jsonl.gz ... [--engine local] [--cache DIR]
+    python -m benchmarks.boundaries seg_a.dev.jsonl.gz seg_b.dev.jsonl.gz ... [--engine local] [--cache DIR]
         [--write-weights] [--predictions OUT.jsonl] [--json benchmarks/results/boundaries.json]
 
 Each file has dialogues {id, utterances [{speaker, text}], segments [lengths]}. "left out" is scored with weights that
@@ -16,14 +16,11 @@ import gzip
 import hashlib
 import json
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.segmentation_scores import evaluate, gold_boundaries
 from models.factory import build_embedder

@@ -27,7 +27,7 @@ from serve.commands import (
     up,
     verify,
 )
-from serve.commands.output import print_error
+from serve.commands.output import INTERRUPTED, print_error
 from serve.configuration import load_settings
 
 app = typer.Typer(
@@ -45,7 +45,6 @@ for command in (
 ):  # fmt: skip
     command.register(app)
 
-INTERRUPTED = 130
 LOG_FILE = "commands.log"
 
 

@@ -2,7 +2,8 @@
 
 All is kept as log-odds, so that parts add up, a sum is one monotone step from a score in [0, 1], and scores of different
 types, searches and engines compare. A calibrated similarity has log-odds of its own; BM25 counts as that many points.
-Each part is here because leaving it out costs recall on a development set: benchmarks/retrieval.py measures that.
+benchmarks/retrieval.py measures what each part is worth: neighbours, a message's episode and time each help on LoCoMo;
+the episode costs a little on MemDaily, and an episode's best message changes nothing where messages are searched too.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Weighing:
         self, arms: Iterable[Arm], standings: Mapping[str, Standing], similar: Mapping[str, float],
         stretches: Sequence[Stretch], weights: Weights = WEIGHTS,
     ) -> None:  # fmt: skip
-        self._weights = weights
+        self.weights = weights
         by_name = {arm.name: arm for arm in arms}
         words, meaning = by_name.get("keyword"), by_name.get("vector")
         self.types = {row_id: kind for arm in by_name.values() for row_id, kind in arm.types.items()}
@@ -101,14 +102,14 @@ class Weighing:
             if episode_id is not None and (episode_id not in best or evidence.own > best[episode_id].own):
                 best[episode_id] = evidence
         episodes = {i: own[i] if i in own else self._own(i) for i in best}
-        lean = self._weights.topic / (1 + self._weights.topic)
+        lean = self.weights.topic / (1 + self.weights.topic)
         out = {}
         for row_id, evidence in {**own, **episodes}.items():
             episode_id = self.episode_of(row_id)
             if episode_id is not None:
                 around = lean * (episodes[episode_id].own - evidence.own)
             else:
-                around = self._weights.lift * max(0.0, best[row_id].own - evidence.own) if row_id in best else 0.0
+                around = self.weights.lift * max(0.0, best[row_id].own - evidence.own) if row_id in best else 0.0
             out[row_id] = Evidence(evidence.meaning, evidence.words, evidence.neighbours, evidence.moment, around)
         return out
 
@@ -120,12 +121,12 @@ class Weighing:
         there = self._standings.get(row_id)
         neighbours = moment = 0.0
         if there is not None and there.conversation_id is not None:
-            for distance, share in enumerate(self._weights.neighbours, start=1):
+            for distance, share in enumerate(self.weights.neighbours, start=1):
                 for place in (there.place - distance, there.place + distance):
                     neighbours += share * self._at.get((there.conversation_id, place), 0.0)
         if there is not None and there.timestamp is not None and self._stretches:
-            moment = self._weights.moment * max(stretch.nearness(there.timestamp) for stretch in self._stretches)
+            moment = self.weights.moment * max(stretch.nearness(there.timestamp) for stretch in self._stretches)
         return Evidence(
-            meaning=self._meaning.get(row_id, self._unknown), words=self._weights.words * self._words.get(row_id, 0.0),
-            neighbours=self._weights.words * neighbours, moment=moment,
+            meaning=self._meaning.get(row_id, self._unknown), words=self.weights.words * self._words.get(row_id, 0.0),
+            neighbours=self.weights.words * neighbours, moment=moment,
         )  # fmt: skip

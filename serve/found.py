@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from serve.arms import Arm, keyword_score
-from serve.evidence import WEIGHTS, Evidence, Weighing, chance
+from serve.evidence import Evidence, Weighing, Weights, chance
 from serve.fusion import reciprocal_ranks
 from serve.query import Query
 from storage.ports import Row
@@ -48,7 +48,7 @@ class Found:
         self._weighing = weighing
         self._types = {**dict.fromkeys(self.evidence, MemoryType.EPISODE), **weighing.types}
         self._rrf: dict[str, float] = {}
-        self.scores = {row_id: _score(arms, evidence) for row_id, evidence in self.evidence.items()}
+        self.scores = {row_id: _score(arms, evidence, weighing.weights) for row_id, evidence in self.evidence.items()}
         if query.method in ("hybrid", "agentic"):
             self._rrf = reciprocal_ranks(arms, weighing, query.memory_types)
             if fusion == "rrf":  # facts that were searched only to find episodes keep a score among themselves
@@ -86,9 +86,9 @@ class Found:
         return Hit(row, round(self.scores[row.id], 6), scores, tuple(self.hit(fact) for fact in facts))
 
 
-def _score(arms: Sequence[Arm], evidence: Evidence) -> float:
+def _score(arms: Sequence[Arm], evidence: Evidence, weights: Weights) -> float:
     """By the arms that live. Words alone tell no chance, so they keep the scale of BM25."""
     names = {arm.name for arm in arms}
     if names == {"keyword"}:
-        return keyword_score(evidence.total / WEIGHTS.words)
+        return keyword_score(evidence.total / weights.words)
     return chance(evidence.total - (OFFSET if "keyword" in names else 0.0))

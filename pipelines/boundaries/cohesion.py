@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.boundaries.features import Floats, gap_features
+from pipelines.boundaries.features import gap_features
+from pipelines.boundaries.similarity import Floats
 from primitives.errors import ModelError
 from storage.records import Message
 

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from pipelines.boundaries.chains import chain_features
 from pipelines.boundaries.cues import cues_of
-from pipelines.boundaries.similarity import cohesion_features, standard
+from pipelines.boundaries.similarity import Floats, cohesion_features, standard
 from storage.records import Message
-
-Floats = NDArray[np.float64]
 
 CAUTION = 5.0
 """Weight, in messages, of the belief that who speaks says nothing about where topics begin."""

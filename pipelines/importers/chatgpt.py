@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import ijson
 
-from pipelines.importers.arrays import items, without_mark
+from pipelines.importers.arrays import MARK, items, without_mark
 from pipelines.importers.contract import Importer, ReadOptions, Records, Titled
 from pipelines.importers.files import DAMAGED, Readable, open_bytes
 from pipelines.importers.repair import RepairedBytes
@@ -29,7 +29,7 @@ _INNER = {"thoughts", "reasoning_recap", "model_editable_context", "user_editabl
 
 def sniff(path: Readable, head: bytes) -> bool:
     """An array or object with a conversation tree near its beginning, or an empty array under the export's name."""
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = head.removeprefix(MARK).lstrip()
     if not start.startswith((b"[", b"{")):
         return False
     return bool(_TREE.search(head)) or (bool(_NAME.fullmatch(path.name)) and start.rstrip() == b"[]")

@@ -87,7 +87,7 @@ def _survey(path: Readable, asked: DateOrder | None) -> _Layout | None:
     with open_bytes(path) as stream:
         try:
             for _, line in lines(stream):
-                if line is not None and (head := parse_head(_decoded(line[:400]))) is not None:
+                if line is not None and (head := parse_head(_decoded(line[:400])[0])) is not None:
                     surveys.setdefault(head.shape, DateSurvey()).add(head, after_crlf=after_crlf)
                 after_crlf = line is not None and line.endswith(b"\r\n")
         except DAMAGED:
@@ -112,16 +112,12 @@ def _survey(path: Readable, asked: DateOrder | None) -> _Layout | None:
     return _Layout(shape, order, crlf=survey.after_crlf * 2 > survey.heads and survey.heads > 1)
 
 
-def _decoded(line: bytes) -> str:
-    return storable(line.decode("utf-8", "surrogatepass")) if _is_utf8(line) else line.decode("utf-8", "replace")
-
-
-def _is_utf8(line: bytes) -> bool:
+def _decoded(line: bytes) -> tuple[str, bool]:
+    """The text of a line, and whether it is UTF-8; of one that is not, with marks where the damage is."""
     try:
-        line.decode("utf-8", "surrogatepass")
+        return storable(line.decode("utf-8", "surrogatepass")), True
     except UnicodeDecodeError:
-        return False
-    return True
+        return line.decode("utf-8", "replace"), False
 
 
 @dataclass
@@ -159,7 +155,7 @@ class _Reader:
                         yield Rejected("line too long", self._where(number))
                         current, starts, stray = None, True, False
                         continue
-                    text = _decoded(line)
+                    text, is_utf8 = _decoded(line)
                     head = self._head(text) if starts or not self.layout.crlf else None
                     starts = line.endswith(b"\r\n")
                     if head is not None:
@@ -168,7 +164,7 @@ class _Reader:
                         current = _Open(number, head, [])
                         text = text[head.length :]
                     if current is not None:
-                        self._add(current, line, text)
+                        self._add(current, text, is_utf8=is_utf8)
                     elif text.strip(BLANK) and not stray:
                         stray = True  # told once for all lines up to the next message
                         yield Rejected("text that belongs to no message", self._where(number), sample=text[:SAMPLE])
@@ -184,11 +180,11 @@ class _Reader:
             return None
         return head
 
-    def _add(self, current: _Open, line: bytes, text: str) -> None:
+    def _add(self, current: _Open, text: str, *, is_utf8: bool) -> None:
         current.size += len(text)
         if current.size > LINE_LIMIT:
             current.fault, current.lines = "message too long", current.lines[:1]
-        elif not _is_utf8(line):
+        elif not is_utf8:
             current.fault = current.fault or "not UTF-8"
         if current.size <= LINE_LIMIT:
             current.lines.append(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from serve.commands.jobs import ray_for_job
-from serve.commands.output import JsonOption, console, errors, print_json
+from serve.commands.output import INTERRUPTED, JsonOption, console, errors, print_json
 from serve.commands.owner import GroupOption, TenantOption, UserOption
 from serve.commands.reading_options import (
     ConversationOption,
@@ -27,8 +27,6 @@ from serve.ray_environment import prepare_environment
 
 if TYPE_CHECKING:
     from pipelines.jobs.report import BackfillReport
-
-INTERRUPTED = 130
 
 
 def register(app: typer.Typer) -> None:
@@ -89,13 +87,13 @@ def backfill(
         job=job,
     )
     try:
-        with contextlib.ExitStack() as stack:
+        with contextlib.nullcontext() if as_json else RichProgress(console) as progress:
             report = run_backfill(
                 request,
                 storage=settings.storage,
                 models=settings.models,
                 pipeline=settings.pipeline,
-                progress=None if as_json else stack.enter_context(RichProgress(console)),
+                progress=progress,
                 on=lambda: ray_for_job(settings),
             )
     except KeyboardInterrupt:
@@ -113,4 +111,3 @@ def nothing_readable(report: BackfillReport) -> bool:
     """Whether no message came out of the files, and not only because the options left all of them out."""
     unreadable, skipped = report.unreadable.total, report.skipped.total
     return not report.read or (unreadable > 0 and report.read <= unreadable + skipped)
-

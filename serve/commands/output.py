@@ -16,6 +16,9 @@ from primitives.errors import EverCoreError
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from serve.ray_folder import remove_folder
-from tests.cluster.test_server import free_port
+from tests.support.server import free_port
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
