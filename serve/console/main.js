@@ -85,6 +85,7 @@ startWriting(showPage);
 watchOwner(() => {
   sayNothing();
   forgetHits();
+}, () => {
   showMessages();
   showPage();
 });

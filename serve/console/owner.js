@@ -26,8 +26,8 @@ export function ownerMissing() {
   return t("blankOwner", { name: owner().name });
 }
 
-/** Call `changed` after each change, once typing rests. */
-export function watchOwner(changed) {
+/** Call `changed` at each change, before anything can be said of the new owner, and `rested` once typing rests. */
+export function watchOwner(changed, rested) {
   let timer;
   const kept = remembered(sessionStorage, KEPT);
   const { scene = "solo", id = "user-001", session = "" } = kept ? JSON.parse(kept) : {};
@@ -43,10 +43,11 @@ export function watchOwner(changed) {
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => {
     show();
+    changed();
     clearTimeout(timer);
     timer = setTimeout(() => {
       remember(sessionStorage, KEPT, JSON.stringify(owner()));
-      changed();
+      rested();
     }, 300);
   });
 }

@@ -251,6 +251,8 @@ async def test_an_error_of_the_api_is_shown(server: Server, new_page: NewPage) -
         await expect(shown).to_contain_text("ids that begin with gen_ are made by the server")
         await expect(shown.locator(".trace")).to_have_text(re.compile(r"422 · VALIDATION_ERROR · \w+"))
         await expect(page.locator("#content")).to_have_value(LIKES)  # what was not accepted is not lost
+        await page.wait_for_timeout(500)  # typing in the owner's field has come to rest, and takes nothing back
+        await expect(shown).to_be_visible()
 
 
 async def test_a_server_that_is_gone_is_told(server: Server, new_page: NewPage) -> None:
